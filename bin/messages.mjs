@@ -22,7 +22,7 @@ for (const path of listSources(join(root, 'src'))) {
 /** @param {string} directory */
 function listSources(directory) {
   return readdirSync(directory, { recursive: true, encoding: 'utf8' })
-    .filter((name) => /(?<!\.d|encoding-aliases)\.ts$/.test(name))
+    .filter((name) => /(?<!\.d)\.ts$/.test(name))
     .sort()
     .map((name) => join(directory, name))
 }

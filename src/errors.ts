@@ -52,7 +52,14 @@ export function getExitCode(kind: ErrorKind): number {
 type Details = Partial<
   Pick<
     PlantsError,
-    'hint' | 'error' | 'status' | 'requestId' | 'retryAfterMs' | 'isReported' | 'mayBeOwnPlant'
+    | 'hint'
+    | 'details'
+    | 'error'
+    | 'status'
+    | 'requestId'
+    | 'retryAfterMs'
+    | 'isReported'
+    | 'mayBeOwnPlant'
   >
 >
 
@@ -67,6 +74,8 @@ export class PlantsError extends Error {
   readonly error: number
   /** Commands and options may be named here, because no service sends a hint. */
   declare readonly hint?: string | undefined
+  /** What a file says, such as the names of its columns. Each text is a line below the message. */
+  declare readonly details?: readonly string[] | undefined
   declare readonly status?: number | undefined
   declare readonly requestId?: string | undefined
   declare readonly retryAfterMs?: number | undefined
@@ -114,8 +123,13 @@ export function createUsageError(message: string, hint?: string, cause?: unknown
   return new PlantsError('usage', message, { hint, cause })
 }
 
-export function createInputError(message: string, hint?: string, cause?: unknown): PlantsError {
-  return new PlantsError('input', message, { hint, cause })
+export function createInputError(
+  message: string,
+  hint?: string,
+  cause?: unknown,
+  details?: readonly string[],
+): PlantsError {
+  return new PlantsError('input', message, { hint, cause, details })
 }
 
 /** Returns the code of a system error or of Node.js, such as `ENOENT` or `ERR_DLOPEN_FAILED`. */

@@ -31,7 +31,6 @@ const allowedImporters: Record<string, RegExp> = {
   execa: /^src\/(auth\/token-command|cli\/pager)\.ts$/,
   'fast-string-truncated-width': /^src\/output\/text-table\.ts$/,
   'iconv-lite': /^src\/formats\/encoding\.ts$/,
-  jschardet: /^src\/formats\/detect-encoding\.ts$/,
   pg: /^src\/stores\/postgres\//,
   'pg-copy-streams': /^src\/stores\/postgres\//,
   'prom-client': /^src\/server\/admin\.ts$/,

@@ -1,20 +1,20 @@
-import { assertDefined } from '../errors.js'
 import type { FormatReader, Header } from '../formats/chunk.js'
-import { describeColumnNumbers, listNames } from '../formats/columns.js'
 import type { ImportPlan } from '../import/inputs.js'
-import type { FieldName } from '../plant/fields.js'
 import { describeRepetition } from './describe-repetition.js'
 
 /** Describes what a person may miss in the store after an input is read to its end. */
 export function describeUnreadCells(
-  { header, mergedFields }: FormatReader,
+  { header, mergedCells }: FormatReader,
   file: string,
   plan: ImportPlan,
 ): string[] {
   const warnings: string[] = []
   if (header?.rowsAbove) warnings.push(describeRowsAbove(header, file, plan))
-  if (header && mergedFields?.size)
-    warnings.push(describeMergedCells(header, mergedFields, file, plan))
+  const { firstRange } = mergedCells ?? {}
+  if (firstRange !== undefined)
+    warnings.push(
+      `${file} has merged cells, such as ${firstRange}. Only the first cell of each has a value`,
+    )
   return warnings
 }
 
@@ -27,29 +27,5 @@ function describeRowsAbove({ rowsAbove, line }: Header, file: string, plan: Impo
   return (
     `The header is in line ${line} of ${file}, and ${clause}. ` +
     `If ${condition}, move the header to line 1, and ${describeRepetition(plan)}`
-  )
-}
-
-function describeMergedCells(
-  { columns, names }: Header,
-  mergedFields: ReadonlySet<FieldName>,
-  file: string,
-  plan: ImportPlan,
-): string {
-  const numbers = describeColumnNumbers(names)
-  const mergedColumns = [...columns]
-    .filter(([field]) => mergedFields.has(field))
-    .map(([, column]) => names[column] || assertDefined(numbers[column]))
-  const list = listNames(mergedColumns)
-  const subject =
-    mergedColumns.length === 1
-      ? `The column ${list} of ${file} has merged cells`
-      : `The columns ${list} of ${file} have merged cells`
-  // The plants with an empty field are stored, except in a dry run, and must be changed.
-  const mustUpdate = plan.ifExists !== 'update' && !plan.dryRun
-  const repeat = describeRepetition(plan, mustUpdate ? ' --if-exists update' : '')
-  return (
-    `${subject}, and only the first row of each has a value. To fill the other rows, ` +
-    `unmerge the cells in a spreadsheet, enter a value in each row, and ${repeat}`
   )
 }

@@ -10,6 +10,8 @@ import type { FormatName } from './write.js'
 export interface InputOptions {
   /** The format of a text; undefined if it is detected. */
   format?: FormatName | undefined
+  /** The key of the outermost JSON object that holds the list. */
+  key?: string | undefined
   /** The name or the number of the sheet of a workbook. */
   sheet?: string | undefined
   /** A label of the Encoding Standard, or a name that Python, Excel or iconv-lite has for one. */
@@ -72,22 +74,11 @@ export interface FormatReader {
   format?: FormatName
   header?: Header
   delimiter?: string | undefined
-  /** The other sheets of a workbook that have rows. They are not read. */
-  unreadSheets?: readonly UnreadSheet[] | undefined
-  /**
-   * The fields that several records lack because cells of a workbook are merged. They are known
-   * when the chunks are read to their end.
-   */
-  mergedFields?: ReadonlySet<FieldName>
+  /** The name of another sheet of a workbook that has the columns, too. It is not read. */
+  otherSheet?: string | undefined
+  /** The merged cells of a workbook. They are known when the chunks are read to their end. */
+  mergedCells?: { readonly firstRange: string | undefined }
   chunks: AsyncIterable<Chunk>
-}
-
-/** A sheet that has rows, and is not read. */
-export interface UnreadSheet {
-  name: string
-  isHidden: boolean
-  /** Whether an import with `--sheet`, and otherwise the same options, finds its columns. */
-  hasColumns: boolean
 }
 
 /** The text of a JSON value, the cells of a row, or null for a line that is too large. */

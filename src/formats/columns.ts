@@ -164,12 +164,6 @@ export function describeColumnNumbers(names: readonly string[]): string[] {
   })
 }
 
-/** Says which columns or keys are there instead of those that are missing. */
-export function describeOnlyNames(names: readonly string[]): string {
-  const listedNames = listNames(names)
-  return listedNames === '' ? 'it has no others' : `it has only ${listedNames}`
-}
-
 /** Lists the first names in quotes, without empty ones: `"Nr", "Kind" and 3 more`. */
 export function listNames(names: readonly string[], maxListed = 8): string {
   const filledNames = names.filter(Boolean)

@@ -30,15 +30,19 @@ export const commonEncodings: readonly CommonEncoding[] = [
   { name: 'utf-16be', region: 'all', system: 'Unix' },
   { name: 'iso-8859-2', region: 'Central Europe', system: 'Unix' },
   { name: 'iso-8859-5', region: 'Cyrillic', system: 'Unix' },
+  { name: 'iso-8859-7', region: 'Greek', system: 'Unix' },
   { name: 'iso-8859-15', region: 'Western Europe', system: 'Unix' },
   { name: 'koi8-r', region: 'Cyrillic', system: 'Unix' },
   { name: 'koi8-u', region: 'Cyrillic', system: 'Unix' },
   { name: 'macintosh', region: 'Western Europe', system: 'old Macs' },
+  { name: 'x-mac-cyrillic', region: 'Cyrillic', system: 'old Macs' },
   { name: 'maccenteuro', region: 'Central Europe', system: 'old Macs' },
   { name: 'cp437', region: 'Western Europe', system: 'DOS' },
   { name: 'cp850', region: 'Western Europe', system: 'DOS' },
   { name: 'cp852', region: 'Central Europe', system: 'DOS' },
   { name: 'ibm866', region: 'Cyrillic', system: 'DOS' },
+  { name: 'cp737', region: 'Greek', system: 'DOS' },
+  { name: 'cp857', region: 'Turkish', system: 'DOS' },
 ]
 
 /** The languages by which a person may look for the encodings of a region. */

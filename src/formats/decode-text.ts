@@ -1,26 +1,32 @@
 /*
- * Decodes the text of an input block by block.
- *
- * If bytes are not in the encoding, `encoding-error.ts` builds the error, which names the line and
- * the likely encoding. Most values of `--encoding` decode UTF-8 without an error, but to wrong
- * letters, so `utf8-lines.ts` looks for UTF-8 in a text that is decoded with that option.
+ * Decodes the text of an input block by block. If bytes are not in the encoding,
+ * `encoding-error.ts` builds the error.
  */
-import { isAscii } from 'node:buffer'
+import { isAscii, isUtf8 } from 'node:buffer'
 import { assertDefined } from '../errors.js'
 import { type FormatInput, maxRecordBytes } from './chunk.js'
 import {
-  countLineFeeds,
+  countLineEnds,
   createStrictDecoder,
+  decodeLeniently,
   findEndOfCharacters,
-  getUnitBytes,
+  findLineEnd,
+  isEastAsian,
   isUnicode,
+  isUtf16,
+  type LineEnd,
   type StrictDecoder,
+  splitLines,
   UndecodableError,
 } from './encoding.js'
-import { createEncodingError, createUtf8Error, type TextEncoding } from './encoding-error.js'
-import { findUtf8Lines } from './utf8-lines.js'
+import {
+  createEncodingError,
+  createUtf8Error,
+  type ForeignLine,
+  type TextEncoding,
+} from './encoding-error.js'
 
-type TextInput = Pick<FormatInput, 'name' | 'blocks' | 'isReadOnce'>
+type TextInput = Pick<FormatInput, 'name' | 'head' | 'blocks' | 'isReadOnce'>
 
 /**
  * Yields the text without a byte order mark, and with a line feed at its end, so that its last line
@@ -53,66 +59,84 @@ class SectionDecoder {
   readonly #input: TextInput
   readonly #textEncoding: TextEncoding
   readonly #decoder: StrictDecoder
+  readonly #lineEnd: LineEnd
   /** The number of the line in which the next section begins. */
   #line = 1
-  /** The number of the first line with letters beyond ASCII. */
-  #foreignLine: number | undefined
-  /**
-   * How many bytes of the line `#line` were in earlier sections. Only UTF-8 needs this number, and
-   * its sections are whole lines, or parts of one line.
-   */
-  #lineOffset = 0
+  /** The first line with letters beyond ASCII. */
+  #foreignLine: ForeignLine | undefined
+  /** Counts the lines of UTF-8 beyond ASCII; undefined if a line is not UTF-8. */
+  #utf8Lines: number | undefined = 0
 
   constructor(input: TextInput, textEncoding: TextEncoding, decoder: StrictDecoder) {
     this.#input = input
     this.#textEncoding = textEncoding
     this.#decoder = decoder
+    this.#lineEnd = findLineEnd(decodeLeniently(input.head, textEncoding.encoding))
   }
 
   async decode(section: Buffer): Promise<string> {
     const text = await this.#decodeStrictly(section, () => this.#decoder.write(section))
-    this.#noteForeignLine(section, text)
-    this.#line += countLineFeeds(text)
-    this.#lineOffset = section.includes('\n') ? 0 : this.#lineOffset + section.length
+    // A pipe is not examined before it is imported, so its first letters decide.
+    if (this.#input.isReadOnce) this.#assertNotUtf8()
+    this.#line += countLineEnds(text, this.#lineEnd)
     return text
   }
 
-  decodeLast(section: Buffer): Promise<string> {
-    return this.#decodeStrictly(section, () => this.#decoder.write(section) + this.#decoder.end())
+  async decodeLast(section: Buffer): Promise<string> {
+    const decode = () => this.#decoder.write(section) + this.#decoder.end()
+    const text = await this.#decodeStrictly(section, decode)
+    this.#assertNotUtf8()
+    return text
   }
 
   async #decodeStrictly(section: Buffer, decode: () => string): Promise<string> {
-    await this.#assertNotUtf8(section)
+    const { encoding } = this.#textEncoding
+    if (!isUtf16(encoding) && !isAscii(section)) this.#noteForeignLines(section)
     try {
       return decode()
     } catch (error) {
       if (!(error instanceof UndecodableError)) throw error
+      this.#assertNotUtf8()
       const { name, blocks, isReadOnce } = this.#input
       throw await createEncodingError({
         ...this.#textEncoding,
         name,
         line: this.#line,
+        lineEnd: this.#lineEnd,
         foreignLine: this.#foreignLine,
-        lineOffset: this.#lineOffset,
         bytes: section,
-        laterBlocks: isReadOnce ? undefined : blocks,
+        laterBlocks: isReadOnce ? [] : blocks,
       })
     }
   }
 
-  /** @throws {EncodingError} if `--encoding` would decode lines of UTF-8 to wrong letters */
-  async #assertNotUtf8(section: Buffer): Promise<void> {
-    const { encoding, source } = this.#textEncoding
-    if (source !== 'option' || isUnicode(encoding)) return
-    const utf8Lines = await findUtf8Lines(section, encoding, this.#foreignLine === undefined)
-    if (!utf8Lines) return
-    throw createUtf8Error({ name: this.#input.name, encoding, line: this.#line, ...utf8Lines })
+  /** Notes the first line beyond ASCII, and counts those of UTF-8 if another encoding is read. */
+  #noteForeignLines(section: Buffer): void {
+    const mayBeUtf8 = !isUnicode(this.#textEncoding.encoding) && this.#utf8Lines !== undefined
+    if (this.#foreignLine && !mayBeUtf8) return
+    if (!isUtf8(section)) this.#utf8Lines = undefined
+    let line = this.#line
+    for (const bytes of splitLines(section, this.#lineEnd)) {
+      if (!isAscii(bytes)) {
+        this.#foreignLine ??= { line, bytes }
+        if (!mayBeUtf8 || this.#utf8Lines === undefined) return
+        this.#utf8Lines += 1
+      }
+      line += 1
+    }
   }
 
-  #noteForeignLine(section: Buffer, text: string): void {
-    if (this.#foreignLine !== undefined || isAscii(section)) return
-    const index = text.search(/[^\0-\x7f]/)
-    if (index !== -1) this.#foreignLine = this.#line + countLineFeeds(text, index)
+  /**
+   * Every byte is a letter in Windows-1252, so it decodes UTF-8, too, but to wrong letters. In an
+   * encoding of East Asia, one line may be valid UTF-8 by chance.
+   *
+   * @throws {EncodingError} if `--encoding` is given for a text of UTF-8
+   */
+  #assertNotUtf8(): void {
+    const { encoding, source } = this.#textEncoding
+    if (source !== 'option' || isUnicode(encoding) || this.#utf8Lines === undefined) return
+    if (this.#utf8Lines < (isEastAsian(encoding) ? 2 : 1)) return
+    throw createUtf8Error(this.#input.name, encoding)
   }
 }
 
@@ -124,16 +148,14 @@ function omitEndOfFileMark(text: string): string {
 /**
  * Finds how many of the bytes can be decoded now. The remaining bytes wait for the next block.
  *
- * - UTF-16 and UTF-32 are decoded in whole code units. Their decoders keep an incomplete character.
- * - Any other encoding is decoded in whole lines, because joining bytes takes less time than
- *   joining strings. A line may be long, or never end, so without a line feed, whole characters are
- *   decoded.
+ * A decoder of UTF-16 keeps an incomplete character itself. Any other encoding is decoded in whole
+ * lines, because joining bytes takes less time than joining strings. A line may be long, or never
+ * end, so without a line feed, whole characters are decoded.
  *
  * @param remainderBytes how many of the bytes could not be decoded before the last block was there
  */
 function findDecodableEnd(bytes: Buffer, encoding: string, remainderBytes: number): number {
-  const unitBytes = getUnitBytes(encoding)
-  if (unitBytes > 1) return bytes.length - (bytes.length % unitBytes)
+  if (isUtf16(encoding)) return bytes.length
   const linesEnd = bytes.lastIndexOf('\n') + 1
   if (linesEnd > 0) return linesEnd
   return encoding === 'utf-8' ? findEndOfCharacters(bytes) : findEndOfAscii(bytes, remainderBytes)

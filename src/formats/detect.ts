@@ -3,22 +3,16 @@
  *
  * Everything is detected in the first block of an input, because a pipe cannot be read again. A
  * workbook begins with the bytes of an archive. For any other input, an option decides the format,
- * or else the ending of the file name, or else the first character of the text.
+ * or else the ending of the file name, or else the beginning of the text.
  */
 import { isUtf8 } from 'node:buffer'
-import { truncate } from '../platform/escape.js'
-import { assertKeys, assertNoRowLines, NoListError } from './assert-keys.js'
-import { Chunk, type FormatInput, type FormatReader, type InputOptions, peek } from './chunk.js'
+import { createInputError, createUsageError } from '../errors.js'
+import { parseJson } from '../plant/json.js'
+import type { FormatInput, FormatReader, InputOptions } from './chunk.js'
 import { findColumns } from './columns.js'
 import { decodeText } from './decode-text.js'
-import {
-  decodeLeniently,
-  findEncoding,
-  findMarkedEncoding,
-  findUnmarkedUnicode,
-  getUnitBytes,
-} from './encoding.js'
-import { EncodingError, type TextEncoding } from './encoding-error.js'
+import { decodeLeniently, findEncoding, findMarkedEncoding, findUnmarkedUtf16 } from './encoding.js'
+import { createUtf16Error, type TextEncoding } from './encoding-error.js'
 import {
   assertNoForeignFile,
   assertNoNul,
@@ -26,9 +20,23 @@ import {
   createDumpError,
 } from './foreign-files.js'
 import type { TableHead } from './header.js'
-import { readDocument, readNdjson } from './json.js'
+import { openDocument, openNdjson } from './json.js'
 import { openTable, readTableHead } from './open-table.js'
 import type { FormatName } from './write.js'
+
+type TextOpener = (
+  texts: AsyncGenerator<string>,
+  options: InputOptions,
+  input: FormatInput,
+) => Promise<FormatReader>
+
+/** A new format of text needs an opener here. */
+const openers: Readonly<Record<FormatName, TextOpener>> = {
+  ndjson: (texts, options, { name }) => openNdjson(texts, options, name),
+  json: (texts, options, { name, signal }) => openDocument(texts, options, { name, signal }),
+  csv: (texts, options, { name }) => openTable(texts, options.delimiter, options, name),
+  tsv: (texts, options, { name }) => openTable(texts, '\t', options, name),
+}
 
 /**
  * Opens an input, and checks that its first records have the fields of plants.
@@ -36,23 +44,10 @@ import type { FormatName } from './write.js'
  * @throws {PlantsError} `input` if the format is unknown, or columns or keys are missing
  */
 export async function openFormat(input: FormatInput, options: InputOptions): Promise<FormatReader> {
-  const { name, signal } = input
   if (hasWorkbookStart(input)) return openArchive(input, options)
-  const { format, isRejects, text, ...encoding } = await detectFormat(input, options)
+  const { format, isRejects, ...encoding } = await detectFormat(input, options)
   const texts = decodeText(input, encoding)
-  if (isTableFormat(format))
-    return openTable(texts, format, isRejects ? adaptToRejectsFile(options) : options, name)
-  const isArray = text.startsWith('[')
-  if (isArray) assertNoRowLines(text, name, options)
-  if (format === 'ndjson' && isArray && (options.format === undefined || /^\[\s*\{/.test(text)))
-    throw new NoListError(
-      `${name} is not NDJSON: it begins with an array`,
-      proposeFormat('json', name, options),
-    )
-  const chunks = format === 'json' ? readDocument(texts, name, signal, options) : readNdjson(texts)
-  const { first = new Chunk(), all } = await peek(chunks)
-  assertKeys(first, options, { name, isArray })
-  return { format, chunks: all }
+  return openers[format](texts, isRejects ? adaptToRejectsFile(options) : options, input)
 }
 
 /**
@@ -60,7 +55,7 @@ export async function openFormat(input: FormatInput, options: InputOptions): Pro
  * but has a header and quotes even if the input had neither.
  */
 function adaptToRejectsFile(options: InputOptions): InputOptions {
-  return { ...options, columns: undefined, quotes: true }
+  return { ...options, columns: undefined, quotes: true, key: undefined }
 }
 
 /**
@@ -77,7 +72,8 @@ export async function readTableHeads(
   }
   const { format, ...encoding } = await detectFormat(input, options)
   if (!isTableFormat(format)) return []
-  return [await readTableHead(decodeText(input, encoding), format, options, input.name)]
+  const delimiter = format === 'tsv' ? '\t' : options.delimiter
+  return [await readTableHead(decodeText(input, encoding), delimiter, options, input.name)]
 }
 
 /**
@@ -107,35 +103,35 @@ export function hasWorkbookStart({ head }: FormatInput): boolean {
 }
 
 async function openArchive(input: FormatInput, options: InputOptions): Promise<FormatReader> {
+  if (options.key !== undefined) throw createKeyError(input.name)
   const { openWorkbook } = await import('./workbook/read.js')
   return openWorkbook(input, options)
+}
+
+function createKeyError(name: string): Error {
+  return createUsageError(`${name} is not JSON, so it has no list under a key`, 'Leave out --key')
 }
 
 /**
  * Detects the format and the encoding of a text. A byte order mark overrules the options, and so
  * does the beginning of a rejects file, because this program has written it.
- *
- * @returns `text` is the beginning of the text, without white space before it
  */
 export async function detectFormat(
   { name, head }: Pick<FormatInput, 'name' | 'head'>,
   options: InputOptions,
-): Promise<TextEncoding & { format: FormatName; isRejects: boolean; text: string }> {
-  assertNoForeignFile(name, head)
+): Promise<TextEncoding & { format: FormatName; isRejects: boolean }> {
+  if (options.format === undefined) assertNoForeignFile(name, head)
   const markedEncoding = findMarkedEncoding(head)
   const rejects = examineRejects(head, markedEncoding)
   const isUtf8Rejects = rejects?.isUtf8 ?? false
   const { encoding, source } = await chooseEncoding(markedEncoding, isUtf8Rejects, options)
-  if (markedEncoding === undefined) {
-    assertByteOrder(name, head, encoding)
-    assertZeroBytes(name, head, encoding)
-  }
-  const decodedText = decodeLeniently(head, encoding)
-  const text = decodedText.trimStart()
-  if (!rejects && options.format) assertFormatFits(text, name, options.format, options)
-  const format = rejects?.format ?? options.format ?? guessFormat(decodedText, name, options)
-  const isRejects = rejects !== undefined
-  return { format, encoding, source, isRejects, text }
+  const unmarkedEncoding = markedEncoding === undefined ? findUnmarkedUtf16(head) : undefined
+  if (unmarkedEncoding !== undefined && unmarkedEncoding !== encoding)
+    throw await createUtf16Error(name, head, unmarkedEncoding, encoding)
+  const text = decodeLeniently(head, encoding)
+  const format = rejects?.format ?? options.format ?? guessFormat(text, name, options)
+  if (options.key !== undefined && !rejects && format !== 'json') throw createKeyError(name)
+  return { format, encoding, source, isRejects: rejects !== undefined }
 }
 
 /**
@@ -167,58 +163,33 @@ async function chooseEncoding(
   return { encoding: await findEncoding(label), source: 'option' }
 }
 
-/**
- * Rejects UTF-16 and UTF-32 without a byte order mark if another encoding is expected. The zero
- * bytes of their ASCII characters are valid UTF-8, so no decoder would find the mistake.
- */
-function assertByteOrder(name: string, head: Buffer, encoding: string): void {
-  const likelyEncoding = findUnmarkedUnicode(head)
-  if (likelyEncoding === undefined || likelyEncoding === encoding) return
-  const [line = ''] = decodeLeniently(head.subarray(0, 4000), likelyEncoding)
-    .trim()
-    .split(/[\r\n]/, 1)
-  throw new EncodingError(
-    `${name} is not ${encoding === 'utf-8' ? 'UTF-8' : encoding}. ` +
-      `It is most likely ${likelyEncoding} without a byte order mark, ` +
-      `and begins: ${truncate(line, 60)}`,
-    `Use --encoding ${likelyEncoding}`,
-    [likelyEncoding],
-  )
-}
-
-/**
- * Rejects a text without zero bytes if UTF-16 or UTF-32 is expected. In these, line feeds and all
- * other characters of ASCII have zero bytes. A decoder of UTF-16 finds no mistake, because two
- * bytes of ASCII are one Chinese character.
- */
-function assertZeroBytes(name: string, head: Buffer, encoding: string): void {
-  const hasWideUnits = getUnitBytes(encoding) > 1
-  if (!hasWideUnits || head.length === 0 || head.includes(0)) return
-  const [line = ''] = decodeLeniently(head.subarray(0, 4000), 'utf-8')
-    .trim()
-    .split(/[\r\n]/, 1)
-  throw new EncodingError(
-    `${name} is not ${encoding}, because it has no zero bytes. It begins: ${truncate(line, 60)}`,
-    'Leave out --encoding. If the text is not UTF-8 either, the error names its likely encoding',
-  )
-}
-
 /** @param decodedText the beginning of the text */
 function guessFormat(decodedText: string, name: string, options: InputOptions): FormatName {
   assertNoNul(decodedText, name)
   const text = decodedText.trimStart()
   if (beginsWithSql(text)) throw createDumpError(name)
   const namedFormat = findNamedFormat(name)
+  const textFormat = guessJsonFormat(text, options)
+  if (isTableFormat(namedFormat)) return assertTable(text, name, namedFormat, textFormat)
   const hasTableOption = options.delimiter !== undefined || options.columns !== undefined
-  if (!isTableFormat(namedFormat) && hasTableOption && !jsonStart.test(text)) return 'csv'
-  if (namedFormat) assertFormatFits(text, name, namedFormat, options)
-  if (isTableFormat(namedFormat)) return namedFormat
+  if (hasTableOption && !jsonStart.test(text)) return 'csv'
+  if (namedFormat !== undefined && beginsWithHeader(text, options))
+    throw createInputError(`${name} is a table, not JSON`, 'Add --format csv')
   if (namedFormat === 'ndjson' || text === '') return 'ndjson'
-  // Many programs call NDJSON `.json`, so the text decides between these two.
-  if (text.startsWith('{')) return beginsWithWholeObject(text) ? 'ndjson' : 'json'
-  if (text.startsWith('[') || namedFormat === 'json') return 'json'
+  if (textFormat !== undefined || namedFormat === 'json') return textFormat ?? 'json'
   if (/\.sql(?:\.gz)?$/i.test(name)) throw createDumpError(name)
   return 'csv'
+}
+
+/** @throws {PlantsError} `input` for JSON in a file whose name says that it is a table */
+function assertTable(
+  text: string,
+  name: string,
+  format: FormatName,
+  textFormat: FormatName = 'json',
+): FormatName {
+  if (!jsonStart.test(text)) return format
+  throw createInputError(`${name} is JSON, not a table`, `Add --format ${textFormat}`)
 }
 
 export function isTableFormat(format: FormatName | undefined): format is 'csv' | 'tsv' {
@@ -228,46 +199,24 @@ export function isTableFormat(format: FormatName | undefined): format is 'csv' |
 /** An object with a key, or an array of such objects. */
 const jsonStart = /^(?:\[\s*)?\{\s*"/
 
+/**
+ * Guesses the format of JSON by its beginning. Many programs call NDJSON `.json`, so the text
+ * decides between these two. JSON5 begins like JSON, and the error about its syntax says so.
+ *
+ * @returns undefined for a text that does not begin like JSON
+ */
+function guessJsonFormat(text: string, { key }: InputOptions): FormatName | undefined {
+  if (/^"/.test(text) && 'value' in parseJson(text.trim())) return 'json'
+  const isArray = /^\[\s*(?:["\-\d\]{[]|true\b|false\b|null\b|$)/.test(text)
+  if (isArray || /^(?:\/\/|\/\*)[\s\S]*?\n\s*[[{]/.test(text)) return 'json'
+  if (!/^\{\s*(?:["\w']|\}|$)/.test(text)) return undefined
+  return key === undefined && beginsWithWholeObject(text) ? 'ndjson' : 'json'
+}
+
 function findNamedFormat(name: string): FormatName | undefined {
   const { ending } = /\.(?<ending>ndjson|jsonl|json|csv|tsv)(?:\.gz)?$/i.exec(name)?.groups ?? {}
   const format = ending?.toLowerCase()
   return format === 'jsonl' ? 'ndjson' : (format as FormatName | undefined)
-}
-
-/**
- * @param format the format that an option or the name of the file says
- * @throws {NoListError} for JSON instead of a table, or a table instead of JSON
- */
-function assertFormatFits(
-  text: string,
-  name: string,
-  format: FormatName,
-  options: InputOptions,
-): void {
-  const isTableExpected = isTableFormat(format)
-  if (isTableExpected && jsonStart.test(text)) {
-    const jsonFormat = text.startsWith('{') && beginsWithWholeObject(text) ? 'ndjson' : 'json'
-    throw new NoListError(`${name} is JSON, not a table`, proposeFormat(jsonFormat, name, options))
-  }
-  // A line of NDJSON that is not JSON is only one rejected record.
-  const isRow = format === 'json' && /^[^{}[\]\r\n]*[,;|\t]/.test(text)
-  if (isRow || (!isTableExpected && beginsWithHeader(text, options)))
-    throw new NoListError(`${name} is a table, not JSON`, proposeFormat('csv', name, options))
-}
-
-/** Proposes how to read a text in its real format. Other files may have another one. */
-function proposeFormat(
-  format: FormatName,
-  name: string,
-  { format: wrongFormat }: InputOptions,
-): string {
-  if (wrongFormat === undefined) return `Add --format ${format}`
-  const namedFormat = findNamedFormat(name) ?? format
-  // The text decides between NDJSON and JSON in a file named `.json`.
-  const isNamedRight = namedFormat === format || (namedFormat === 'json' && format === 'ndjson')
-  return isNamedRight
-    ? 'Leave out --format'
-    : `Replace --format ${wrongFormat} with --format ${format}`
 }
 
 /** Whether the first line has the name of a column that an import needs, and a delimiter. */
@@ -280,12 +229,15 @@ function beginsWithHeader(text: string, options: InputOptions): boolean {
 
 /**
  * Whether the first line is a whole object, as in NDJSON. If the line ends with any other character
- * than `}`, such as `{` or `,`, its object continues in the next line. A long text without a line
- * feed counts as one JSON document, such as a response of a service.
+ * than `}`, such as `{` or `,`, its object continues in the next line, and it may have several
+ * objects. A long text without a line feed counts as one JSON document, such as a response of a
+ * service.
  */
 function beginsWithWholeObject(text: string): boolean {
-  const isLong = text.length >= minDocumentCharacters && !text.includes('\n')
-  return !isLong && !/^.*[^}\s]\s*\n/.test(text)
+  const [line = ''] = text.split('\n', 1)
+  if (line.length === text.length && text.length >= minDocumentCharacters) return false
+  const mayHaveSeveral = /\}\s*\{/.test(line) && 'isInvalid' in parseJson(line)
+  return /\}\s*$/.test(line) && !mayHaveSeveral
 }
 
 const minDocumentCharacters = 65_000

@@ -1,38 +1,21 @@
 /*
  * Builds the error for an input that is not in the expected encoding. The error says which line is
- * wrong, and in which encoding the input most likely is.
- *
- * The wrong line is found by decoding each line again. `detect-encoding.ts` proposes encodings, and
- * the rest of the file is decoded in each of them. The hint names an encoding only if it decodes
- * the whole file. Two programs may have written lines of one file in two encodings. No encoding
- * decodes such a file, so the hint names none.
+ * wrong, and how the first line with letters beyond ASCII reads in the likely encodings, so that a
+ * person sees which of them is right.
  */
-import { isUtf8 } from 'node:buffer'
+import { isAscii, isUtf8 } from 'node:buffer'
 import { PlantsError } from '../errors.js'
-import { detectEncodings } from './detect-encoding.js'
+import { truncate } from '../platform/escape.js'
 import {
-  countLineFeeds,
-  createStrictDecoder,
-  decodeBytes,
+  countLineEnds,
   decodeLeniently,
-  isUnicode,
-  type StrictDecoder,
+  isUtf16,
+  type LineEnd,
   splitLines,
-  UndecodableError,
+  tryDecodeBytes,
 } from './encoding.js'
 import { assertNoControlCharacter } from './foreign-files.js'
-import {
-  cutExcerpt,
-  type DisputedLine,
-  describeDisputedLine,
-  findDisputedLine,
-} from './telling-lines.js'
-import {
-  findPartlyUtf8Line,
-  findUtf8Line,
-  findUtf8LineInMixture,
-  type Utf8Lines,
-} from './utf8-lines.js'
+import { guessEncodings } from './guess-encoding.js'
 
 export interface TextEncoding {
   /** The name of a decoder, as `findEncoding` returns it. */
@@ -44,22 +27,32 @@ export interface TextEncoding {
   source: 'mark' | 'rejects file' | 'option' | 'default'
 }
 
+/** The first line of an input with letters beyond ASCII. */
+export interface ForeignLine {
+  /** The number of the line, from 1 on. */
+  line: number
+  bytes: Buffer
+}
+
 /** The bytes of an input are not in the expected encoding. */
 export class EncodingError extends PlantsError {
-  /** The names for `--encoding` that decode the whole input, the most likely one first. */
+  /** The names for `--encoding` that decode the input, the most likely one first. */
   readonly encodings: readonly string[]
-  /** A line by which a person can choose one of `encodings` if another line is not enough. */
-  readonly disputedLine: DisputedLine | undefined
+  readonly foreignLine: ForeignLine | undefined
 
   constructor(
     message: string,
     hint: string,
-    encodings: readonly string[] = [],
-    disputedLine?: DisputedLine,
+    readings: {
+      encodings?: readonly string[]
+      foreignLine?: ForeignLine | undefined
+      details?: readonly string[]
+    } = {},
   ) {
-    super('input', message, { hint })
+    const { encodings = [], foreignLine, details } = readings
+    super('input', message, { hint, details })
     this.encodings = encodings
-    this.disputedLine = disputedLine
+    this.foreignLine = foreignLine
   }
 }
 
@@ -69,244 +62,150 @@ interface DecodingFailure extends TextEncoding {
   name: string
   /** The number of the line with which `bytes` begins. */
   line: number
-  /** How many bytes of this line are before `bytes`. They could be decoded. */
-  lineOffset: number
-  /**
-   * The number of the first line with letters beyond ASCII that were decoded. It is `line` if these
-   * letters are in the part of a long line that earlier blocks had.
-   */
-  foreignLine: number | undefined
+  lineEnd: LineEnd
+  foreignLine: ForeignLine | undefined
   /** Bytes that begin with a character, some of which are not in the encoding. */
   bytes: Buffer
-  /** The blocks after `bytes`; undefined for a pipe, because an import still needs its blocks. */
-  laterBlocks: AsyncIterable<Buffer> | undefined
+  /** The blocks after `bytes`; none for a pipe, which may never end. */
+  laterBlocks: AsyncIterable<Buffer> | readonly Buffer[]
 }
 
 export async function createEncodingError(failure: DecodingFailure): Promise<EncodingError> {
-  const { name, encoding, source, bytes, laterBlocks } = failure
-  if (isUnicode(encoding) && encoding !== 'utf-8') return createUnicodeError(failure)
-  const { line, lineOffset, offset, lineBytes } = await findUndecodableLine(failure)
-  assertNoControlCharacter(lineBytes, name, line)
-  const isUtf8Expected = encoding === 'utf-8'
-  const label = isUtf8Expected ? 'UTF-8' : encoding
-  const position = isUtf8Expected
-    ? `line ${line}, byte ${lineOffset + findInvalidByte(lineBytes)}`
-    : `line ${line}`
-  const message = `${name} is not ${label} (${position})`
+  const { name, encoding, source, laterBlocks } = failure
+  const { line, bytes } = await findUndecodableLine(failure)
+  // The bytes of a binary file may have CR, but no LF, as in a file of an old Mac.
+  const suspectBytes = failure.lineEnd === '\r' ? failure.bytes.subarray(0, 1000) : bytes
+  if (!isUtf16(encoding)) assertNoControlCharacter(suspectBytes, name, line)
+  const message = `${name} is not ${encoding === 'utf-8' ? 'UTF-8' : encoding} (line ${line})`
   const isChangeable = source === 'option' || source === 'default'
-  if (!isChangeable) return new EncodingError(message, correctLineHint)
-  const utf8Letters = isUtf8Expected ? describeUtf8Letters(failure, line) : undefined
-  if (utf8Letters !== undefined) return createMixedEncodingError(message, utf8Letters)
-  const encodings = await findEncodings(bytes.subarray(offset), laterBlocks ?? [])
-  const [likelyEncoding, ...furtherEncodings] = encodings
-  if (likelyEncoding === undefined) return new EncodingError(message, seeEncodingsHint)
-  const mixedLine = isUtf8Expected ? await findUtf8Line(bytes, likelyEncoding) : undefined
-  if (mixedLine)
-    return createMixedEncodingError(message, `line ${failure.line + mixedLine.index} is`)
-  const reading = `line ${line} reads: ${await readExcerpt(lineBytes, likelyEncoding)}`
-  const disputedLine = await findDisputedLine(bytes.subarray(offset), line, [
-    likelyEncoding,
-    ...furtherEncodings,
-  ])
-  const disputedReading = disputedLine ? `. ${describeDisputedLine(disputedLine)}` : ''
-  // Of a pipe, only these bytes were tried, and several encodings may decode them alike.
-  const furtherHint = laterBlocks === undefined ? describeFurtherEncodings(furtherEncodings) : ''
-  const hint = isUtf8Expected
-    ? `Use --encoding ${likelyEncoding}${furtherHint}`
-    : `Import it with its own command and --encoding ${likelyEncoding}, or correct that line`
-  return new EncodingError(
-    `${message}. In ${likelyEncoding}, the most likely encoding, ${reading}${disputedReading}`,
-    hint,
-    encodings,
-    disputedLine,
-  )
+  if (!isChangeable || isUtf16(encoding))
+    return new EncodingError(message, 'Correct that line, or save the file as UTF-8')
+  const foreignLine = failure.foreignLine ?? { line, bytes }
+  const sample = await gatherForeignLines(failure.bytes, laterBlocks)
+  const encodings = await guessEncodings(sample)
+  const details = await describeReadings(foreignLine, encodings)
+  const hint = details.length > 0 ? readRightHint : saveAsUtf8Hint
+  return new EncodingError(message, hint, { encodings, foreignLine, details })
+}
+
+const readRightHint = 'Add --encoding with the name of the encoding in which that line reads right'
+const saveAsUtf8Hint = 'Open the file in the program that wrote it, and save it as UTF-8'
+
+/** Creates the error for a text of UTF-8 that `--encoding` would decode to wrong letters. */
+export function createUtf8Error(name: string, encoding: string): EncodingError {
+  return new EncodingError(`${name} is UTF-8, not ${encoding}`, 'Import it without --encoding')
+}
+
+/** Creates the error for a text of UTF-16 without a byte order mark. */
+export async function createUtf16Error(
+  name: string,
+  head: Buffer,
+  encoding: string,
+  expectedEncoding: string,
+): Promise<EncodingError> {
+  const expectedName = expectedEncoding === 'utf-8' ? 'UTF-8' : expectedEncoding
+  const foreignLine = { line: 1, bytes: head.subarray(0, 400) }
+  const details = await describeReadings(foreignLine, [encoding])
+  return new EncodingError(`${name} is not ${expectedName} (line 1)`, readRightHint, {
+    encodings: [encoding],
+    foreignLine,
+    details,
+  })
 }
 
 /**
- * Creates the error for an input that is read in the encoding of `--encoding`, although all of its
- * lines, or some of them, are UTF-8.
- *
- * @param failure.line the number of the line with which the examined bytes begin
+ * Describes how a line reads in up to three encodings. Of encodings that decode the line to the
+ * same text, only the most likely one is shown.
  */
-export function createUtf8Error(
-  failure: Pick<DecodingFailure, 'name' | 'encoding' | 'line'> & Utf8Lines,
-): EncodingError {
-  const { name, encoding, line, index, isAllUtf8 } = failure
-  const lineNumber = line + index
-  const lineReading = `line ${lineNumber} reads: ${cutExcerpt(failure.text)}`
-  if (isAllUtf8)
-    return new EncodingError(
-      `${name} is UTF-8, not ${encoding}. In UTF-8, ${lineReading}`,
-      'Import it without --encoding, with its own command if other files need that option',
-    )
-  return new EncodingError(
-    `${name} is only partly in ${encoding}. In UTF-8, ${lineReading}`,
-    'Correct the file so that all its lines are UTF-8, and leave out --encoding',
-  )
+async function describeReadings(
+  { line, bytes }: ForeignLine,
+  encodings: readonly string[],
+): Promise<string[]> {
+  const excerpts = new Set<string>()
+  const details: string[] = []
+  for (const encoding of encodings) {
+    const text = await tryDecodeBytes(bytes, encoding)
+    const excerpt = text === undefined ? '' : cutExcerpt(text)
+    if (excerpt === '' || excerpts.has(excerpt)) continue
+    excerpts.add(excerpt)
+    details.push(`line ${line} in ${encoding}: ${excerpt}`)
+    if (details.length === maxReadings) break
+  }
+  return details
 }
 
-/** Creates the error for an input with letters of UTF-8 and letters of another encoding. */
-function createMixedEncodingError(message: string, utf8Letters: string): EncodingError {
-  return new EncodingError(
-    `${message}, but ${utf8Letters}`,
-    'Correct the lines that are not UTF-8. With --encoding, the other lines would be wrong',
-  )
-}
+const maxReadings = 3
 
 /**
- * Describes where an input has letters of UTF-8, although other letters of it are not UTF-8.
- *
- * @param undecodableLine the number of the first line that is not UTF-8
- * @returns a clause; undefined if no letters are UTF-8, except by chance
+ * Cuts a line to the characters around its first letter beyond ASCII, by which a person sees
+ * whether the encoding is right.
  */
-function describeUtf8Letters(
-  { foreignLine, line, bytes }: DecodingFailure,
-  undecodableLine: number,
-): string | undefined {
-  if (foreignLine === undecodableLine) return `other letters of line ${foreignLine} are`
-  if (foreignLine !== undefined) return `line ${foreignLine} is`
-  const index = findUtf8LineInMixture(bytes)
-  if (index !== undefined) return `line ${line + index} is`
-  const partlyIndex = findPartlyUtf8Line(bytes)
-  return partlyIndex === undefined ? undefined : `other letters of line ${line + partlyIndex} are`
+function cutExcerpt(text: string): string {
+  const [firstLine = ''] = text.trimStart().split(/[\r\n]/, 1)
+  const start = Math.max(0, firstLine.search(/[^\0-\x7f]/) - excerptLength / 2)
+  const excerpt = firstLine.slice(start).trim().replaceAll('\t', '  ')
+  return `${start === 0 ? '' : '…'}${truncate(excerpt, excerptLength)}`
 }
 
-/** Describes the encodings after the most likely one, as the next sentence of a hint. */
-function describeFurtherEncodings(encodings: readonly string[]): string {
-  if (encodings.length === 0) return ''
-  const names = encodings.slice(0, maxFurtherEncodings)
-  return `. If that line reads wrong, try ${names.join(' or ')}`
-}
-
-const maxFurtherEncodings = 3
-
-const correctLineHint = 'Correct that line, or save the file as UTF-8'
-const seeEncodingsHint =
-  'Use --encoding NAME, with a name from plants import --help, or save the file as UTF-8'
-
-function createUnicodeError({ name, encoding, line, bytes }: DecodingFailure): EncodingError {
-  const decodedText = decodeLeniently(bytes, encoding)
-  const invalidLine = line + countLineFeeds(decodedText, decodedText.indexOf('\ufffd'))
-  return new EncodingError(`${name} is not ${encoding} (line ${invalidLine})`, correctLineHint)
-}
+const excerptLength = 60
 
 /**
- * Finds the first line that cannot be decoded. The bytes can be divided at line feeds, because LF
- * is the same byte in every encoding except UTF-16 and UTF-32, which `createUnicodeError` handles.
+ * Finds the first line that cannot be decoded. The bytes can be divided at the ends of lines,
+ * because these are the same bytes in every encoding except UTF-16.
  */
-async function findUndecodableLine({ encoding, line, lineOffset, bytes }: DecodingFailure) {
-  const position = { line, lineOffset, offset: 0 }
-  for (const lineBytes of splitLines(bytes)) {
-    if (!(await isDecodable(lineBytes, encoding))) return { ...position, lineBytes }
-    position.line += 1
-    position.lineOffset = 0
-    position.offset += lineBytes.length
+async function findUndecodableLine(failure: DecodingFailure): Promise<ForeignLine> {
+  const { encoding, lineEnd, bytes } = failure
+  let { line } = failure
+  if (isUtf16(encoding)) {
+    const text = decodeLeniently(bytes, encoding)
+    return { line: line + countLineEnds(text, lineEnd, text.indexOf('\ufffd')), bytes }
+  }
+  for (const lineBytes of splitLines(bytes, lineEnd)) {
+    const isDecodable =
+      encoding === 'utf-8'
+        ? isUtf8(lineBytes)
+        : (await tryDecodeBytes(lineBytes, encoding)) !== undefined
+    if (!isDecodable) return { line, bytes: lineBytes }
+    line += 1
   }
   // Each line can be decoded alone, but the lines cannot be decoded together: in ISO-2022-JP, a
   // line can switch the alphabet of the lines after it.
-  return { line, lineOffset, offset: 0, lineBytes: bytes }
-}
-
-async function isDecodable(bytes: Buffer, encoding: string): Promise<boolean> {
-  if (encoding === 'utf-8') return isUtf8(bytes)
-  return canDecodeNext(await createStrictDecoder(encoding), bytes, true)
-}
-
-function canDecodeNext(decoder: StrictDecoder, bytes: Buffer, isEnd = false): boolean {
-  try {
-    decoder.write(bytes)
-    if (isEnd) decoder.end()
-    return true
-  } catch (error) {
-    if (error instanceof UndecodableError) return false
-    throw error
-  }
+  return { line: failure.line, bytes }
 }
 
 /**
- * Finds the first invalid character of a line of UTF-8.
- *
- * @returns the position of the character in the line, in bytes from 1 on
+ * Gathers the lines beyond ASCII of the bytes and of the blocks after them, up to about 1 MiB. An
+ * encoding that decodes them all is unlikely to fail at a later line.
  */
-function findInvalidByte(lineBytes: Buffer): number {
-  const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
-  let validBytes = findInvalidBlock(lineBytes)
-  try {
-    for (const byte of lineBytes.subarray(validBytes))
-      validBytes += Buffer.byteLength(decoder.decode(Buffer.of(byte), { stream: true }))
-  } catch {
-    // The invalid character begins after the valid ones.
-  }
-  return validBytes + 1
-}
-
-/**
- * Finds the first block of a line that is not UTF-8. To decode a line of 64 MiB byte by byte takes
- * ten seconds.
- *
- * @returns the index of the first byte of the block, with which a character begins
- */
-function findInvalidBlock(lineBytes: Buffer): number {
-  let start = 0
-  while (start < lineBytes.length) {
-    let end = start + 65_536
-    while (isContinuation(lineBytes[end])) end += 1
-    if (!isUtf8(lineBytes.subarray(start, end))) return start
-    start = end
-  }
-  return start
-}
-
-/** Whether a byte continues a character of UTF-8 (RFC 3629, 3). */
-function isContinuation(byte: number | undefined): boolean {
-  return byte !== undefined && byte >= 0x80 && byte < 0xc0
-}
-
-/**
- * Finds the encodings that decode the bytes and all blocks after them. Reading the rest of a file
- * takes time, but otherwise an import with the proposed encoding could fail at a later line.
- */
-async function findEncodings(
+async function gatherForeignLines(
   bytes: Buffer,
-  laterBlocks: AsyncIterable<Buffer> | readonly Buffer[],
-): Promise<readonly string[]> {
-  const sample = [bytes]
-  let sampleBytes = bytes.length
-  let candidates: readonly CandidateEncoding[] | undefined
-  for await (const block of laterBlocks) {
-    if (candidates) candidates = candidates.filter(({ decoder }) => canDecodeNext(decoder, block))
-    else {
-      sample.push(block)
-      sampleBytes += block.length
-      if (sampleBytes >= minSampleBytes) candidates = await listCandidates(Buffer.concat(sample))
+  laterBlocks: DecodingFailure['laterBlocks'],
+): Promise<Buffer> {
+  const lines: Buffer[] = []
+  let sampleBytes = 0
+  let remainder: Buffer = Buffer.alloc(0)
+  const addLines = (text: Buffer) => {
+    for (const line of splitLines(text)) {
+      if (isAscii(line)) continue
+      lines.push(line)
+      sampleBytes += line.length
     }
   }
-  candidates ??= await listCandidates(Buffer.concat(sample))
-  return candidates
-    .filter(({ decoder }) => canDecodeNext(decoder, Buffer.alloc(0), true))
-    .map(({ encoding }) => encoding)
+  const addBlock = (block: Buffer) => {
+    const joined = Buffer.concat([remainder, block])
+    const end = joined.lastIndexOf('\n') + 1
+    addLines(joined.subarray(0, end))
+    remainder = joined.subarray(end)
+  }
+  addBlock(bytes)
+  for await (const block of laterBlocks) {
+    if (sampleBytes + remainder.length > maxSampleBytes) break
+    addBlock(block)
+  }
+  // In a file of an old Mac, there is no line feed. Its last character may be incomplete.
+  const isWhole = sampleBytes + remainder.length <= maxSampleBytes
+  if (isWhole || lines.length === 0) addLines(remainder.subarray(0, maxSampleBytes))
+  return Buffer.concat(lines)
 }
 
-const minSampleBytes = 131_072
-const maxCandidates = 8
-
-interface CandidateEncoding {
-  encoding: string
-  decoder: StrictDecoder
-}
-
-async function listCandidates(bytes: Buffer): Promise<CandidateEncoding[]> {
-  const encodings = await detectEncodings(bytes)
-  const candidates = await Promise.all(
-    encodings.slice(0, maxCandidates).map(async (encoding) => ({
-      encoding,
-      decoder: await createStrictDecoder(encoding),
-    })),
-  )
-  // The next block may continue the last character, so the decoders are not asked to end.
-  return candidates.filter(({ decoder }) => canDecodeNext(decoder, bytes))
-}
-
-async function readExcerpt(lineBytes: Buffer, encoding: string): Promise<string> {
-  return cutExcerpt(await decodeBytes(lineBytes, encoding))
-}
+const maxSampleBytes = 1_048_576

@@ -4,7 +4,7 @@
  */
 import { createInputError, type PlantsError } from '../errors.js'
 import { createEmptyFileError } from './chunk.js'
-import { countLineFeeds } from './encoding.js'
+import { countLineEnds } from './encoding.js'
 import { spreadsheetExtensions } from './write.js'
 
 const saveListHint = 'Save the list as CSV, JSON or .xlsx, and import that file'
@@ -49,7 +49,7 @@ export function assertNoForeignFile(name: string, head: Buffer): void {
 export function assertNoNul(text: string, name: string): void {
   const index = text.slice(0, 1000).indexOf('\0')
   if (index === -1) return
-  throw createBinaryError(name, countLineFeeds(text, index) + 1, 0)
+  throw createBinaryError(name, countLineEnds(text, '\n', index) + 1, 0)
 }
 
 /**

@@ -9,28 +9,19 @@
  */
 import { assertDefined, createInputError, type PlantsError } from '../errors.js'
 import type { FieldName } from '../plant/fields.js'
-import {
-  type Cells,
-  Chunk,
-  type FormatReader,
-  type Header,
-  type InputOptions,
-  skipRecords,
-} from './chunk.js'
+import { type Cells, Chunk, type FormatReader, type Header, type InputOptions } from './chunk.js'
 import {
   type ColumnNumbers,
-  describeOnlyNames,
   findColumnNumbers,
   findColumns,
   findMissingFields,
   findUnnamedColumns,
   findUnreadNames,
+  foldName,
   isRejectsName,
-  listNames,
   readNames,
 } from './columns.js'
 import { createMissingFieldsError } from './missing-fields.js'
-import { assertColumnCount } from './propose-columns.js'
 
 export const maxHeaderRows = 20
 
@@ -76,33 +67,36 @@ export function createReader(
   const location = findHeader(firstRows, options)
   if (!location) throw createHeaderError(firstRows, options, source)
   const header = parseHeader(location, firstRows, options, source)
-  const columns = [...header.columns.values()]
-  const isEmpty = (row: Cells) => columns.every((column) => row[column] === undefined)
-  const chunks = omitEmptyRows(skipRecords(rows, location.row + 1), isEmpty)
-  return { header, delimiter, chunks }
+  const headerLine = firstRows.lines[location.row] ?? 0
+  return { header, delimiter, chunks: selectRecords(rows, header, headerLine) }
 }
 
-async function* omitEmptyRows(
+/** Leaves out the rows above the header, and those without an id, a name and a tag. */
+async function* selectRecords(
   chunks: AsyncIterable<Chunk<Cells>>,
-  isEmpty: (row: Cells) => boolean,
+  { columns }: Header,
+  headerLine: number,
 ): AsyncGenerator<Chunk> {
+  const readColumns = [...columns.values()]
+  const isEmpty = (row: Cells) => readColumns.every((column) => row[column] === undefined)
   for await (const chunk of chunks) {
-    yield chunk.records.some(isEmpty) ? copyWithoutEmptyRows(chunk, isEmpty) : chunk
+    const { records, lines } = chunk
+    const isAbove = lines.some((line) => line <= headerLine)
+    if (!isAbove && !records.some(isEmpty)) {
+      yield chunk
+      continue
+    }
+    const selection = new Chunk<Cells>()
+    selection.surplusRows = chunk.surplusRows
+    selection.multilineRow = chunk.multilineRow
+    for (const [index, row] of records.entries()) {
+      const line = assertDefined(lines[index])
+      if (line <= headerLine) continue
+      if (isEmpty(row)) selection.emptyRows += 1
+      else selection.add(row, line)
+    }
+    yield selection
   }
-}
-
-/** Copies a chunk without its empty rows, and counts them in the copy. */
-function copyWithoutEmptyRows(
-  { records, lines, surplusRows, multilineRow }: Chunk<Cells>,
-  isEmpty: (row: Cells) => boolean,
-): Chunk<Cells> {
-  const copy = new Chunk<Cells>()
-  copy.surplusRows = surplusRows
-  copy.multilineRow = multilineRow
-  for (const [index, row] of records.entries())
-    if (isEmpty(row)) copy.emptyRows += 1
-    else copy.add(row, assertDefined(lines[index]))
-  return copy
 }
 
 interface HeaderLocation {
@@ -170,6 +164,17 @@ export function findLikeliestHeader(records: readonly Cells[]): number {
   return widthAbove >= Math.max(2, width / 2) ? countsAbove.indexOf(widthAbove) : widestRow
 }
 
+/**
+ * Rates how much the first rows look like a list: by the number of rows with several cells below a
+ * row of different names.
+ */
+export function rateTable({ records }: Chunk<Cells>): number {
+  const headerRow = findLikeliestHeader(records)
+  const names = readNames(records[headerRow] ?? []).filter(Boolean)
+  if (names.length === 0 || new Set(names).size < names.length) return 0
+  return 1 + records.slice(headerRow + 1).filter((row) => countFilledCells(row) > 1).length
+}
+
 function hasNumber(row: Cells = []): boolean {
   return row.some((cell) => typeof cell === 'string' && /^-?\d+(?:[.,]\d+)*$/.test(cell))
 }
@@ -186,15 +191,14 @@ function parseHeader(
 ): Header {
   const names =
     row === -1 ? assertDefined(options.columns) : readNames(assertDefined(rows.records[row]))
-  if (row === -1) assertColumnCount(names, rows.records, options, source.name)
+  if (row === -1) assertColumnCount(names, rows, source.name)
   const candidates = findColumns(names, options, numbers)
   const missingFields = findMissingFields(candidates, options)
   if (missingFields.length > 0)
     throw createMissingFieldsError(missingFields, options, {
       name: source.name,
       noun: 'column',
-      description: describeOnlyNames(names),
-      hasTag: candidates.has('tag'),
+      names,
     })
   const columns = chooseColumns(candidates, source.name)
   const unreadNames = findUnreadNames(names, columns, options)
@@ -218,39 +222,38 @@ function countRowsAbove(headerRow: number, { records }: Chunk<Cells>): number {
 function createHeaderError(
   { records, lines }: Chunk<Cells>,
   options: InputOptions,
-  source: TableSource,
+  { name, sheet, sheets = [] }: TableSource,
 ): PlantsError {
   const likeliestRow = findLikeliestHeader(records)
   const names = readNames(assertDefined(records[likeliestRow]))
   const columns = findColumns(names, options, findMappedNumbers(records, likeliestRow, options))
-  const missingFields = findMissingFields(columns, options)
   const line = assertDefined(lines[likeliestRow])
-  const description = describeColumns(names, line, source)
-  const searchedRows = records.length < maxHeaderRows ? undefined : maxHeaderRows
-  const { name } = source
-  return createMissingFieldsError(missingFields, options, {
-    name,
-    noun: 'column',
-    description,
-    sample: { rows: records, names, line, delimiter: source.delimiter, searchedRows },
-    hasTag: columns.has('tag'),
-  })
+  const source = { name, noun: 'column', names, line, sheet, sheets } as const
+  return createMissingFieldsError(findMissingFields(columns, options), options, source)
 }
 
-/**
- * An error lists at most this many columns. A person can choose a further column by its number.
- */
-const maxColumns = 40
-
-function describeColumns(
+/** @throws {PlantsError} `input` if `--columns` cannot be the names of the columns */
+function assertColumnCount(
   names: readonly string[],
-  line: number,
-  { sheet, sheets = [] }: TableSource,
-): string {
-  const list = listNames(names, maxColumns)
-  if (sheet === undefined) return `line ${line} has only ${list}`
-  const allSheets = sheets.length > 1 ? ` (its sheets: ${sheets.slice(0, 8).join(', ')})` : ''
-  return `line ${line} of the sheet ${listNames([sheet])} has only ${list}${allSheets}`
+  { records: [firstRow = []] }: Chunk<Cells>,
+  source: string,
+): void {
+  const cells = readNames(firstRow).map(foldName)
+  const isHeader =
+    names.some(Boolean) &&
+    names.every((name, column) => {
+      return name === '' || foldName(name) === cells[column]
+    })
+  if (isHeader)
+    throw createInputError(
+      `The first row of ${source} is a header, because it has the given names of columns`,
+      'Leave out --columns',
+    )
+  if (cells.length > names.length)
+    throw createInputError(
+      `The first row of ${source} has ${cells.length} cells, but names are given for only ${names.length}`,
+      'Name all columns, and leave the names of those empty that are not read: --columns id,name,,',
+    )
 }
 
 /** @throws {PlantsError} `input` if a field may be in several columns */

@@ -12,18 +12,51 @@ import { assertDefined, createInputError } from '../errors.js'
 import { parseJson } from '../plant/json.js'
 import { explainSyntaxError, syntaxHints } from '../plant/json-syntax.js'
 import { checkSignal } from '../platform/runtime.js'
-import { createNoListError } from './assert-keys.js'
+import { assertKeys, createNoListError } from './assert-keys.js'
 import {
   Chunk,
   createBrokenRecordError,
+  type FormatInput,
+  type FormatReader,
   type InputOptions,
   isTooLarge,
   maxRecordBytes,
   maxUnpackedBytes,
+  peek,
   recordTooLargeReason,
 } from './chunk.js'
-import { countLineFeeds } from './encoding.js'
-import { findListInObject, sampleObject } from './json-shape.js'
+import { listNames } from './columns.js'
+import { countLineEnds } from './encoding.js'
+import type { FormatName } from './write.js'
+
+/** Opens NDJSON, and checks the keys of its first records. */
+export async function openNdjson(
+  texts: AsyncIterable<string>,
+  options: InputOptions,
+  name: string,
+): Promise<FormatReader> {
+  return openRecords('ndjson', readNdjson(texts), options, name)
+}
+
+/** Opens a JSON text, and checks the keys of its first records. */
+export async function openDocument(
+  texts: AsyncIterable<string>,
+  options: InputOptions,
+  { name, signal }: Pick<FormatInput, 'name' | 'signal'>,
+): Promise<FormatReader> {
+  return openRecords('json', readDocument(texts, name, signal, options.key), options, name)
+}
+
+async function openRecords(
+  format: FormatName,
+  chunks: AsyncGenerator<Chunk>,
+  options: InputOptions,
+  name: string,
+): Promise<FormatReader> {
+  const { first = new Chunk(), all } = await peek(chunks)
+  assertKeys(first, options, name)
+  return { format, chunks: all }
+}
 
 /**
  * Yields the lines of NDJSON, one value each (https://github.com/ndjson/ndjson-spec). Blank lines
@@ -74,14 +107,14 @@ function addLines(
 /**
  * Yields the elements of an array, or several values.
  *
- * @param options are needed only for the hint about a text that is no list of plants
+ * @param key the key of the outermost object that holds the array; undefined if there is none
  * @throws {PlantsError} `input` before the first value, with the line that is not JSON
  */
 export async function* readDocument(
   texts: AsyncIterable<string>,
   name: string,
   signal: AbortSignal,
-  options?: InputOptions,
+  key?: string,
 ): AsyncGenerator<Chunk> {
   let text = ''
   for await (const blockText of texts) {
@@ -92,11 +125,11 @@ export async function* readDocument(
         'Write NDJSON instead: one plant per line',
       )
   }
-  for (const chunk of findValues(text, name, options)) {
+  for (const chunk of findValues(text, name, key)) {
     await checkSignal(signal)
     assertValid(chunk, name, text)
   }
-  for (const chunk of findValues(text, name, options)) {
+  for (const chunk of findValues(text, name, key)) {
     await checkSignal(signal)
     yield chunk
   }
@@ -131,12 +164,15 @@ const maxValues = 2000
 function* findValues(
   text: string,
   name: string,
-  options: InputOptions | undefined,
+  key: string | undefined,
 ): Generator<Chunk<string>> {
   const cursor = new Cursor(text)
+  if (key !== undefined) cursor.moveTo(findListStart(text, key, name))
   let chunk = new Chunk<string>()
   let chunkStart = 0
   for (cursor.skipBlank(); !cursor.isAtEnd; cursor.skipBlank()) {
+    const isBehindList = key !== undefined && !cursor.isInArray && !cursor.isAtArray
+    if (isBehindList) break
     // Between two values, there may be a million empty arrays.
     chunk.characters = cursor.index - chunkStart
     if (chunk.isFull || chunk.records.length >= maxValues) {
@@ -146,7 +182,7 @@ function* findValues(
     }
     if (cursor.isAtArray) cursor.enterArray()
     else {
-      addValue(chunk, cursor, name, options)
+      addValue(chunk, cursor, name)
       cursor.skipSeparator()
     }
   }
@@ -165,35 +201,63 @@ function explainOpenArray(lastValue: string | undefined): string {
   return isBroken ? explainSyntaxError(lastValue).description : 'the array is not closed'
 }
 
-function addValue(
-  chunk: Chunk<string>,
-  cursor: Cursor,
-  name: string,
-  options: InputOptions | undefined,
-): void {
-  const { line, index } = cursor
+function addValue(chunk: Chunk<string>, cursor: Cursor, name: string): void {
+  const { line, index, text } = cursor
   const value = cursor.readValue()
   if (isTooLarge(value)) {
-    const mayHaveList = options !== undefined && !cursor.isInArray && value.startsWith('{')
-    if (mayHaveList) assertNoListWithin(cursor.text, index, name, options)
+    const isOutermost = !cursor.isInArray && index === text.length - text.trimStart().length
+    const listKeys = isOutermost && text[index] === '{' ? [...findLists(text).keys()] : []
+    if (listKeys.length > 0) throw createNoListError(name, listKeys)
     throw createBrokenRecordError(name, line, recordTooLargeReason)
   }
   chunk.add(value.trimEnd(), line)
 }
 
+/** @throws {PlantsError} `input` if the outermost object has no list of objects under the key */
+function findListStart(text: string, key: string, name: string): number {
+  const lists = findLists(text)
+  const start = lists.get(key)
+  if (start !== undefined) return start
+  const keys = listNames([...lists.keys()])
+  throw createInputError(
+    `${name} has no list of objects under the key ${JSON.stringify(key)}`,
+    'Name a key of the outermost object that holds a list of objects',
+    undefined,
+    keys === '' ? undefined : [`keys with lists: ${keys}`],
+  )
+}
+
 /**
- * @param start the index where an object begins
- * @throws {PlantsError} `input` if the object has the plants in a list within it
+ * Finds the lists of objects that the outermost object of a text holds. Nothing is parsed: the
+ * object may have millions of values.
+ *
+ * @returns where the list of each key begins
  */
-function assertNoListWithin(
-  text: string,
-  start: number,
-  name: string,
-  options: InputOptions,
-): void {
-  const sample = sampleObject(text, start, findEndOfAnyValue)
-  const list = findListInObject(sample, options)
-  if (list) throw createNoListError(sample, list, options, name)
+function findLists(text: string): Map<string, number> {
+  const lists = new Map<string, number>()
+  const member = /[\s,{]*("(?:[^"\\]|\\.)*")\s*:\s*/y
+  const list = /\[\s*(?:\{|\])/y
+  let index = text.length - text.trimStart().length
+  if (text[index] !== '{') return lists
+  for (;;) {
+    member.lastIndex = index
+    const key = member.exec(text)?.[1]
+    if (key === undefined) return lists
+    list.lastIndex = member.lastIndex
+    const parsedKey = parseJson(key)
+    if ('value' in parsedKey && list.test(text))
+      lists.set(String(parsedKey.value), member.lastIndex)
+    index = skipValue(text, member.lastIndex)
+  }
+}
+
+/** Returns the index after the value, however long it is. */
+function skipValue(text: string, start: number): number {
+  if (text[start] === '"') return findEndOfString(text, start, text.length) + 1
+  if (text[start] === '[' || text[start] === '{')
+    return findEndOfBrackets(text, start, text.length) + 1
+  const end = text.slice(start, start + maxRecordBytes).search(/[,}\]\s]/)
+  return end === -1 ? text.length : start + end
 }
 
 /** The position of the search for values in the text. */
@@ -216,6 +280,10 @@ class Cursor {
   /** Whether the array that contains the values begins here. An array within it is a value. */
   get isAtArray(): boolean {
     return !this.isInArray && this.text[this.index] === '['
+  }
+
+  moveTo(index: number): void {
+    this.#skip(this.text.slice(this.index, index))
   }
 
   enterArray(): void {
@@ -247,7 +315,7 @@ class Cursor {
   }
 
   #skip(skippedText: string): void {
-    this.line += countLineFeeds(skippedText)
+    this.line += countLineEnds(skippedText)
     this.index += skippedText.length
   }
 }
@@ -273,22 +341,6 @@ function findEndOfValue(text: string, start: number, isInArray: boolean): number
 
 function isAfterValue(character: string, isInArray: boolean): boolean {
   return isInArray ? character === ',' || character === ']' : character.trim() === ''
-}
-
-/** Returns the index after the value, however long it is. */
-function findEndOfAnyValue(text: string, start: number): number {
-  switch (text[start]) {
-    case '"':
-      return findEndOfString(text, start, text.length) + 1
-    case '[':
-    case '{':
-      return findEndOfBrackets(text, start, text.length) + 1
-    default: {
-      const scalar = /[^,\]}\s]*/y
-      scalar.lastIndex = start
-      return start + (scalar.exec(text)?.[0].length ?? 0)
-    }
-  }
 }
 
 /** Returns the index of the bracket that closes the one at `start`, or `limit` if none does. */

@@ -4,20 +4,14 @@
  *
  * Neither the name of a file nor its first line tells the delimiter: a title may have commas, and
  * in half of Europe, Excel writes semicolons into `.csv`. So the first rows are parsed once with
- * each delimiter, and the delimiter with which a header is found is chosen (`chooseTrial`).
+ * each delimiter. The right one leads to a header with the needed columns or, if none does, to the
+ * same number of cells in most rows. No single row decides: one cell may have many delimiters.
  */
-import { assertDefined, createInputError, PlantsError } from '../errors.js'
+import { assertDefined, createInputError } from '../errors.js'
 import { type Cells, Chunk, type FormatReader, type InputOptions, prepend } from './chunk.js'
-import {
-  countFilledCells,
-  createReader,
-  findHeader,
-  findLikeliestHeader,
-  maxHeaderRows,
-  type TableHead,
-} from './header.js'
+import { findLineEnd, type LineEnd } from './encoding.js'
+import { createReader, findHeader, maxHeaderRows, type TableHead } from './header.js'
 import { parseRows, type Table } from './table.js'
-import type { FormatName } from './write.js'
 
 /** The length of the start of a table in which its header is looked for, in UTF-16 units. */
 const headLength = 65_536
@@ -28,19 +22,18 @@ interface TableStart {
   text: string
   /** Whether the text is the whole table. */
   isWhole: boolean
-  lineEnd: string
+  lineEnd: LineEnd
 }
 
+/** @param fixedDelimiter the delimiter that the format or an option says */
 export async function openTable(
   texts: AsyncGenerator<string>,
-  format: FormatName,
+  fixedDelimiter: string | undefined,
   options: InputOptions,
   name: string,
 ): Promise<FormatReader> {
   const start = await readStart(texts)
-  const trial = chooseTrial(start, format, options, name)
-  assertDelimiter(trial, start, format, options, name)
-  const { rows, delimiter } = trial
+  const { rows, delimiter } = chooseDelimiter(start, fixedDelimiter, options, name)
   const table = createTable(name, delimiter, start, options)
   const chunks = readChunks(table, prepend([start.text], texts))
   return createReader(rows, chunks, options, { name, delimiter })
@@ -49,12 +42,11 @@ export async function openTable(
 /** Reads the first rows of a table, whatever its columns are. */
 export async function readTableHead(
   texts: AsyncGenerator<string>,
-  format: FormatName,
+  fixedDelimiter: string | undefined,
   options: InputOptions,
   name: string,
 ): Promise<TableHead> {
-  const { rows, delimiter } = chooseTrial(await readStart(texts), format, options, name)
-  return { rows, delimiter }
+  return chooseDelimiter(await readStart(texts), fixedDelimiter, options, name)
 }
 
 function createTable(
@@ -73,10 +65,8 @@ async function readStart(texts: AsyncGenerator<string>): Promise<TableStart> {
     if (done) break
     text += value
   }
-  const head = text.slice(0, headLength)
   // The last line always ends with a line feed, which `decodeText` adds.
-  const hasLineFeed = head.slice(0, -1).includes('\n')
-  const lineEnd = head.includes('\r') && !hasLineFeed ? '\r' : '\n'
+  const lineEnd = findLineEnd(text.slice(0, headLength).slice(0, -1))
   return { text, isWhole: text.length < headLength, lineEnd }
 }
 
@@ -84,104 +74,61 @@ async function readStart(texts: AsyncGenerator<string>): Promise<TableStart> {
 interface DelimiterTrial {
   delimiter: string
   rows: Chunk<Cells>
-  /** The trial with the lowest rank is chosen; `rateHeader` says how it is rated. */
-  rank: number
-  /** The number of cells of the header, or of the row that looks most like one. */
+  /** The index of the row that is a header with the needed columns; undefined without one. */
+  headerRow: number | undefined
+  /** The number of cells of the header, or else that of most of the first 100 rows. */
   width: number
+  /** How many of the first 100 rows have this number of cells. */
+  rowCount: number
 }
 
-/** Chooses the delimiter with which a header comes first, and, of several, has the most cells. */
-function chooseTrial(
+function chooseDelimiter(
   start: TableStart,
-  format: FormatName,
+  fixedDelimiter: string | undefined,
   options: InputOptions,
   name: string,
-): DelimiterTrial {
+): { delimiter: string; rows: Chunk<Cells> } {
   const { text, isWhole, lineEnd } = start
-  const chosenDelimiter = format === 'tsv' ? '\t' : options.delimiter
-  const delimiters = chosenDelimiter === undefined ? [',', ';', '\t', '|'] : [chosenDelimiter]
   const head = isWhole ? text + lineEnd : text.slice(0, headLength)
+  const delimiters = fixedDelimiter === undefined ? [',', ';', '\t', '|'] : [fixedDelimiter]
   const trials = delimiters.map((delimiter) => {
-    const table = createTable(name, delimiter, start, options)
-    const rows = parseRows(table, head, false).slice(0, maxHeaderRows)
-    return { delimiter, rows, ...rateHeader(rows, options) }
+    const rows = parseRows(createTable(name, delimiter, start, options), head, false)
+    return createTrial(delimiter, rows, options)
   })
-  trials.sort((a, b) => a.rank - b.rank || b.width - a.width)
-  const trial = assertDefined(trials[0])
-  if (trial.rows.records.length === 0 && !isWhole)
+  const firstHeaderRow = Math.min(...trials.map(({ headerRow = Infinity }) => headerRow))
+  const withHeader = trials.filter(({ headerRow }) => headerRow === firstHeaderRow)
+  const candidates = (withHeader.length > 0 ? withHeader : trials).toSorted(
+    (a, b) => (withHeader.length > 0 ? 0 : b.rowCount - a.rowCount) || b.width - a.width,
+  )
+  const { delimiter, rows } = assertDefined(candidates[0])
+  if (rows.length === 0 && !isWhole)
     throw createInputError(
       `${name} has no row in its first 64 KiB`,
       'Put the header at the beginning',
     )
-  return trial
+  return { delimiter, rows: rows.slice(0, maxHeaderRows) }
 }
 
-/** The cells have another character between them than the option or the format says. */
-export class DelimiterError extends PlantsError {
-  constructor(message: string, hint: string) {
-    super('input', message, { hint })
-  }
+function createTrial(delimiter: string, rows: Chunk<Cells>, options: InputOptions): DelimiterTrial {
+  const location = options.columns ? undefined : findHeader(rows.slice(0, maxHeaderRows), options)
+  const trial = { delimiter, rows, ...countEqualRows(rows.slice(0, maxComparedRows)) }
+  // A header that was only guessed has any columns.
+  if (!location || location.isGuessed) return { ...trial, headerRow: undefined }
+  const width = rows.records[location.row]?.length ?? 0
+  return { ...trial, headerRow: location.row, width }
 }
 
-/**
- * Checks the delimiter that an option or the format of the file has fixed.
- *
- * @throws {DelimiterError} if it leads to no header or divides no row, and another delimiter does
- */
-function assertDelimiter(
-  { delimiter, rows, rank, width }: DelimiterTrial,
-  start: TableStart,
-  format: FormatName,
-  options: InputOptions,
-  name: string,
-): void {
-  const isFixed = format === 'tsv' || options.delimiter !== undefined
-  const { columns } = options
-  const isReadable = columns ? columns.length === 1 : findHeader(rows, options) !== undefined
-  if (!isFixed || isReadable) return
-  const otherOptions = { ...options, delimiter: undefined }
-  const otherTrial = chooseTrial(start, 'csv', otherOptions, name)
-  // A cell may contain the wrong delimiter. Then the right one leads to a header.
-  const isDividedBetter = width > 1 ? otherTrial.rank < rank : otherTrial.width > 1
-  if (!isDividedBetter) return
-  const message = `${name} has ${describeDelimiter(otherTrial.delimiter)} between its cells, not ${describeDelimiter(delimiter)}`
-  const formatHint = options.format === 'tsv' ? 'Replace --format tsv with' : 'Add'
-  const hint = format === 'tsv' ? `${formatHint} --format csv` : 'Leave out --delimiter'
-  throw new DelimiterError(message, hint)
-}
+const maxComparedRows = 100
 
-const delimiterNouns: Readonly<Record<string, string>> = {
-  ',': 'commas',
-  ';': 'semicolons',
-  '\t': 'tabs',
-  '|': 'vertical bars',
-}
-
-function describeDelimiter(delimiter: string): string {
-  return delimiterNouns[delimiter] ?? JSON.stringify(delimiter)
-}
-
-/**
- * Rates how likely a delimiter is the right one, by the header that was found with it.
- *
- * - The rank of a header with the needed names is its row: of two such headers, the first is right.
- * - A header that was only guessed has the rank 0, so that only its width is compared. By its row,
- *   the comma of a title such as "Stock, 2026" would win against the semicolons of the table below.
- * - Without a header, the rank is higher than any row.
- */
-function rateHeader(
-  rows: Chunk<Cells>,
-  options: InputOptions,
-): Pick<DelimiterTrial, 'rank' | 'width'> {
-  const location = findHeader(rows, options)
-  const { records } = rows
-  if (!location || location.isGuessed) {
-    const width = countFilledCells(records[findLikeliestHeader(records)])
-    return { rank: location ? 0 : maxHeaderRows, width }
-  }
-  // With `--columns`, no row is the header, and the first row has the width.
-  const header = records[location.row] ?? records[0]
-  return { rank: location.row, width: header?.length ?? 0 }
+/** Finds the number of cells, at least two, that most rows have; of equals, the greatest. */
+function countEqualRows({ records }: Chunk<Cells>): { width: number; rowCount: number } {
+  const counts = new Map<number, number>()
+  for (const { length } of records)
+    if (length > 1) counts.set(length, (counts.get(length) ?? 0) + 1)
+  const [width = 0, rowCount = 0] =
+    [...counts].toSorted((a, b) => b[1] - a[1] || b[0] - a[0])[0] ?? []
+  const areMost = rowCount * 2 > records.length
+  return areMost ? { width, rowCount } : { width: 0, rowCount: 0 }
 }
 
 /** Reads the rows of the texts in chunks. */

@@ -30,14 +30,11 @@ export function formatRejectedRecords(
   const { names = [], columns } = header ?? {}
   const stringColumns = [columns?.get('name'), columns?.get('tag')]
   const areRejectsNames = names.map(isRejectsName)
-  // A row of a workbook lacks the cells that are not saved, and is written with those of all fields.
-  const fullLength = 1 + Math.max(-1, ...(columns?.values() ?? []))
   const rows = rejections.map((record) => {
     const { line, raw, message, countedId } = record
     if (raw === null || typeof raw === 'string') return formatJsonLine(record, raw ?? '')
-    const length = delimiter === undefined ? Math.max(raw.length, fullLength) : raw.length
-    const cells = Array.from({ length }, (_, column) =>
-      stringColumns.includes(column) ? markUnusable(raw[column]) : raw[column],
+    const cells = Array.from(raw, (cell, column) =>
+      stringColumns.includes(column) ? markUnusable(cell) : cell,
     ).filter((_, column) => !areRejectsNames[column])
     const ids = idFrom === undefined ? [] : [countedId?.toString()]
     return formatRow([String(line), message, ...ids, ...cells], delimiter)

@@ -1,4 +1,4 @@
-import type { Chunk, Header, UnreadSheet } from '../formats/chunk.js'
+import type { Chunk, Header } from '../formats/chunk.js'
 import { isRejectsName } from '../formats/columns.js'
 import type { ImportPlan, InputReader } from './inputs.js'
 
@@ -17,8 +17,8 @@ export class InputNotes {
   readonly otherColumns = new Set<string>()
   /** The options that say how a file is read, but do not apply to its format. */
   readonly unusedOptions: { file: string; options: readonly string[] }[] = []
-  /** The sheets of each workbook that have rows, and are not read. */
-  readonly unreadSheets: { file: string; sheets: readonly UnreadSheet[] }[] = []
+  /** For each workbook, the first other sheet that has the columns, too. */
+  readonly otherSheets: { file: string; sheet: string }[] = []
   /** The headers that no name confirms, because `--map` has numbers of columns. */
   readonly guessedHeaders: { file: string; header: Header }[] = []
   /** For each tab-separated file, the first row with a cell that has line ends. */
@@ -26,11 +26,11 @@ export class InputNotes {
 
   /** Notes the choices that the reader has made when it opened a file. */
   noteChoices(reader: InputReader, file: string, plan: ImportPlan): void {
-    const { unreadSheets: sheets = [], header } = reader
+    const { otherSheet: sheet, header } = reader
     const options = listUnusedOptions(reader, plan)
     if (options.length > 0) this.unusedOptions.push({ file, options })
     if (header?.guessedLine !== undefined) this.guessedHeaders.push({ file, header })
-    if (sheets.length > 0) this.unreadSheets.push({ file, sheets })
+    if (sheet !== undefined) this.otherSheets.push({ file, sheet })
   }
 
   /** Notes the rows of a chunk that are not read as a person may expect. */

@@ -11,7 +11,6 @@ import { PlantsError } from '../errors.js'
 import { type FormatInput, type FormatReader, type InputOptions, peek } from '../formats/chunk.js'
 import { assertEncoding, isReadAsUtf8, openFormat } from '../formats/detect.js'
 import { areUtf8 } from '../formats/encoding.js'
-import { explainOneOfSeveral, MissingFieldsError } from '../formats/missing-fields.js'
 import type { Io } from '../platform/io.js'
 import { checkSignal } from '../platform/runtime.js'
 import { explainRead } from '../platform/text-files.js'
@@ -58,25 +57,10 @@ export async function openInput(
 ): Promise<InputReader> {
   const content = await openContent(input, io)
   try {
-    return { ...content, ...(await openContentFormat(content, input, plan)) }
+    return { ...content, ...(await openFormat(content, plan)) }
   } catch (error) {
     content.close()
     throw error
-  }
-}
-
-async function openContentFormat(
-  content: FormatInput,
-  { path, name }: ImportInput,
-  plan: ImportPlan,
-): Promise<FormatReader> {
-  try {
-    return await openFormat(content, plan)
-  } catch (error) {
-    const isOneOfSeveral = plan.inputs.length > 1 && error instanceof MissingFieldsError
-    if (!isOneOfSeveral) throw error
-    const isFirst = path === plan.inputs[0]?.path
-    throw explainOneOfSeveral(error, { file: name, isFirst }, plan)
   }
 }
 
@@ -156,7 +140,7 @@ export async function examineInputs(
     const content = await openContent(input, io)
     try {
       if (plan.byName) {
-        const reader = await openContentFormat(content, input, plan)
+        const reader = await openFormat(content, plan)
         greatestId = await findGreatestId(reader, plan, greatestId)
       } else await examineEncoding(content, input, plan, io)
     } finally {

@@ -63,8 +63,6 @@ const givenId: AssignedId = { id: undefined, idSource: 'given' }
 export class Mapper {
   readonly #options: InputOptions
   readonly #header: Header | undefined
-  /** Whether a row may be short. The last fields of a short row are missing, and not empty. */
-  readonly #mayBeShort: boolean
   /** The column with the counted ids of a rejects file; undefined if there is none. */
   readonly #countedIdColumn: number | undefined
   /** Whether the input is a rejects file that has counted ids, so that none are counted. */
@@ -78,14 +76,9 @@ export class Mapper {
   /** The key of the id in the previous record. Most likely, the next record has the same key. */
   #idKey: string
 
-  constructor(
-    options: InputOptions,
-    { header, delimiter }: Pick<FormatReader, 'header' | 'delimiter'>,
-    state: MapperState,
-  ) {
+  constructor(options: InputOptions, { header }: Pick<FormatReader, 'header'>, state: MapperState) {
     this.#options = options
     this.#header = header
-    this.#mayBeShort = delimiter !== undefined
     const countedIdColumn = header?.names.findIndex((name) => foldName(name) === countedIdName)
     this.#countedIdColumn = countedIdColumn === -1 ? undefined : countedIdColumn
     this.#hasCountedIds = this.#countedIdColumn !== undefined
@@ -250,7 +243,8 @@ export class Mapper {
   #readCells(cells: Cells): Record<string, unknown> {
     const record: Record<string, unknown> = {}
     for (const [name, column] of this.#columns) {
-      if (this.#mayBeShort && column >= cells.length) continue
+      // A row of a text that is shorter than the header lacks its last cells.
+      if (column >= cells.length) continue
       const cell = cells[column]
       // An empty cell has no value. For an optional field, that is null, which removes a stored
       // tag.

@@ -1,12 +1,10 @@
 /*
  * Reads the sample that the dialogue of an import shows of a file that cannot be imported yet: its
- * first rows, whatever their columns are, and the first line with a letter beyond ASCII, by which a
- * person sees whether the encoding is right.
+ * first rows, whatever their columns are.
  */
-import { type Cells, Chunk, type FormatInput } from '../formats/chunk.js'
+import { type Cells, Chunk } from '../formats/chunk.js'
 import { decodeText } from '../formats/decode-text.js'
 import { detectFormat, hasWorkbookStart, isTableFormat, readTableHeads } from '../formats/detect.js'
-import { countLineFeeds, findEncoding } from '../formats/encoding.js'
 import { maxHeaderRows, type TableHead } from '../formats/header.js'
 import { readDocument, readNdjson } from '../formats/json.js'
 import { isObject, NumberLiteral, parseJson } from '../plant/json.js'
@@ -33,7 +31,9 @@ export async function sampleInput(input: ImportInput, plan: ImportPlan, io: Io):
     if (isTableFormat(format)) return { type: 'table', heads: await readTableHeads(content, plan) }
     const texts = decodeText(content, encoding)
     const valueChunks =
-      format === 'json' ? readDocument(texts, content.name, content.signal) : readNdjson(texts)
+      format === 'json'
+        ? readDocument(texts, content.name, content.signal, plan.key)
+        : readNdjson(texts)
     return { type: 'objects', heads: [{ rows: await sampleObjects(valueChunks) }] }
   } finally {
     content.close()
@@ -72,37 +72,4 @@ function formatScalar(value: unknown): string | undefined {
   if (value === null || value === undefined || Array.isArray(value) || isObject(value))
     return undefined
   return String(value)
-}
-
-export interface SampleLine {
-  /** The number of the line, from 1 on. */
-  line: number
-  text: string
-}
-
-/**
- * Finds the first line with a letter beyond ASCII, in which encodings differ.
- *
- * @throws {PlantsError} `input` for bytes that are not of the encoding
- */
-export async function findForeignLine(
-  input: Pick<FormatInput, 'blocks' | 'name'>,
-  name: string,
-): Promise<SampleLine | undefined> {
-  let line = 1
-  // If decoding fails, the error must not search for other encodings, because nobody would see
-  // them. It does not search if the source of the encoding is a byte order mark.
-  const encoding = { encoding: await findEncoding(name), source: 'mark' } as const
-  for await (const text of decodeText(input, encoding)) {
-    const index = text.search(/[^\0-\x7f]/)
-    if (index === -1) {
-      line += countLineFeeds(text)
-      continue
-    }
-    const start = text.lastIndexOf('\n', index) + 1
-    const end = text.indexOf('\n', index)
-    const lineText = text.slice(start, end === -1 ? undefined : end)
-    return { line: line + countLineFeeds(text, index), text: lineText.trim() }
-  }
-  return undefined
 }

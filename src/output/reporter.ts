@@ -71,9 +71,11 @@ export class Reporter {
 
   async reportError(failure: PlantsError): Promise<void> {
     const { error, kind, cause, message, hint, isRetryable, status, requestId } = failure
+    const { details = [] } = failure
     if (this.isJson) {
       const retryable = isRetryable || undefined
-      const fields = { error, message, hint, retryable, status, requestId }
+      const lines = details.length > 0 ? details : undefined
+      const fields = { error, message, details: lines, hint, retryable, status, requestId }
       return this.#write(this.#formatJsonLine(fields))
     }
     const { bad, faint } = await this.#createStyle()
@@ -82,8 +84,10 @@ export class Reporter {
     const text = toPrintable(message, this.#io) + (isShown ? ` (status ${status})` : '')
     const stack =
       kind === 'internalError' && cause instanceof Error ? (cause.stack ?? '').split('\n') : []
-    const below = hint === undefined ? stack : [...stack, hint]
-    const lines = below.map((line) => `  ${faint(toPrintable(line, this.#io))}\n`)
+    const advice = hint === undefined ? [] : [hint]
+    const lines = [...stack, ...details, ...advice].map(
+      (line) => `  ${faint(toPrintable(line, this.#io))}\n`,
+    )
     await this.#write(`${bad('plants:')} ${text}\n${lines.join('')}`)
   }
 

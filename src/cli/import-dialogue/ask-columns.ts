@@ -11,12 +11,7 @@
 import { assertDefined, type PlantsError } from '../../errors.js'
 import type { Cells, Chunk } from '../../formats/chunk.js'
 import { assignsIds, foldName, isRejectsName, readNames } from '../../formats/columns.js'
-import {
-  countFilledCells,
-  findHeader,
-  findLikeliestHeader,
-  type TableHead,
-} from '../../formats/header.js'
+import { findHeader, findLikeliestHeader, rateTable, type TableHead } from '../../formats/header.js'
 import type { ImportAnswers } from '../../import/answers.js'
 import type { ImportPlan } from '../../import/inputs.js'
 import type { Sample } from '../../import/sample-input.js'
@@ -90,10 +85,9 @@ async function selectHead(
   return { sheet, rows: assertDefined(heads.find((head) => head.sheet === sheet)).rows }
 }
 
-/** Finds the table whose widest row has the most cells. */
 function findLikeliestHead(heads: readonly TableHead[]): TableHead {
-  const widths = heads.map(({ rows }) => Math.max(0, ...rows.records.map(countFilledCells)))
-  return assertDefined(heads[widths.indexOf(Math.max(...widths))])
+  const ratings = heads.map(({ rows }) => rateTable(rows))
+  return assertDefined(heads[ratings.indexOf(Math.max(...ratings))])
 }
 
 /** Finds the row with all names of `--map`, or else the one that looks most like a header. */

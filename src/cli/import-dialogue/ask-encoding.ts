@@ -5,16 +5,17 @@
  * dialogue shows the beginning of the file in the likeliest encoding. If it is wrong, the dialogue
  * shows a list of encodings, each with one line of the file as the encoding decodes the line.
  */
+import { isAscii } from 'node:buffer'
 import { assertDefined, createInputError, type PlantsError } from '../../errors.js'
 import { readNames } from '../../formats/columns.js'
 import { commonEncodings } from '../../formats/common-encodings.js'
 import { assertEncoding, hasWorkbookStart } from '../../formats/detect.js'
-import { decodeBytes } from '../../formats/encoding.js'
-import { EncodingError } from '../../formats/encoding-error.js'
+import { tryDecodeBytes } from '../../formats/encoding.js'
+import { EncodingError, type ForeignLine } from '../../formats/encoding-error.js'
 import { countFilledCells } from '../../formats/header.js'
 import type { ImportInput } from '../../import/input-file.js'
 import { type ImportPlan, isInputError, openContent } from '../../import/inputs.js'
-import { findForeignLine, type SampleLine, sampleInput } from '../../import/sample-input.js'
+import { sampleInput } from '../../import/sample-input.js'
 import { formatTable } from '../../output/text-table.js'
 import { truncate } from '../../platform/escape.js'
 import type { Io } from '../../platform/io.js'
@@ -30,36 +31,22 @@ export async function askForFileEncoding(plan: ImportPlan, io: Io): Promise<stri
   const input = assertDefined(plan.inputs[0])
   if (plan.encoding !== undefined) return undefined
   const failure = await findReadError(input, plan, io)
-  const { encodings: detectedEncodings, disputedLine } =
-    failure instanceof EncodingError ? failure : noDetection
-  // If the file is UTF-8 except for a damaged line, no encoding is right, and none is detected.
-  let [encoding] = detectedEncodings
-  if (encoding === undefined) return undefined
-  const encodings = [...new Set([...detectedEncodings, ...commonEncodings.map(({ name }) => name)])]
+  if (!(failure instanceof EncodingError) || !failure.foreignLine) return undefined
+  const { encodings: likelyEncodings, foreignLine } = failure
+  const commonNames = commonEncodings.map(({ name }) => name)
+  const readings = await readInEachEncoding(foreignLine, [
+    ...new Set([...likelyEncodings, ...commonNames]),
+  ])
+  let encoding = likelyEncodings[0] ?? (await askForReadableEncoding(readings, input, plan, io))
   for (;;) {
     await showLines([`${input.name} is not UTF-8. Read as ${encoding}, it begins:`], io)
-    await showLines(await describeBeginning(input, { ...plan, encoding }, io), io)
-    await showLines(await readDisputedLine(disputedLine, encoding), io)
+    const beginning = await describeBeginning(input, { ...plan, encoding }, foreignLine, io)
+    await showLines(beginning, io)
     if (await askIfTextIsRight(io)) break
-    encoding = await askForReadableEncoding(encodings, input, plan, io)
+    encoding = await askForReadableEncoding(readings, input, plan, io)
   }
   await assertNoneIsUtf8(plan, io)
   return encoding
-}
-
-const noDetection: Pick<EncodingError, 'encodings' | 'disputedLine'> = {
-  encodings: [],
-  disputedLine: undefined,
-}
-
-/** Decodes the line on which the likely encodings differ, unless it is among the first rows. */
-async function readDisputedLine(
-  disputedLine: EncodingError['disputedLine'],
-  encoding: string,
-): Promise<string[]> {
-  if (!disputedLine || disputedLine.line <= maxRows) return []
-  const text = await decodeBytes(disputedLine.bytes, encoding)
-  return [`${indent}line ${disputedLine.line}: ${truncate(text.trim(), maxCellLength)}`]
 }
 
 /** Whether the encoding of the plan decodes the whole file. */
@@ -88,13 +75,18 @@ async function findReadError(
  * Describes the first rows. Most encodings decode letters of ASCII alike, so if the rows have only
  * such letters, the first line with another letter is added.
  */
-async function describeBeginning(input: ImportInput, plan: ImportPlan, io: Io): Promise<string[]> {
+async function describeBeginning(
+  input: ImportInput,
+  plan: ImportPlan & { encoding: string },
+  foreignLine: ForeignLine,
+  io: Io,
+): Promise<string[]> {
   const { heads } = await sampleInput(input, plan, io)
   const rows = heads[0]?.rows.records ?? []
   const lines = layOutRows(rows.slice(0, maxRows).map(readNames), io)
   if (lines.some((line) => /[^\0-\x7f]/.test(line))) return lines
-  const foreignLine = await readForeignLine(input, plan, io)
-  return foreignLine ? [...lines, `  line ${foreignLine.line}: ${foreignLine.text}`] : lines
+  const text = await tryDecodeBytes(foreignLine.bytes, plan.encoding)
+  return text === undefined ? lines : [...lines, `  line ${foreignLine.line}: ${text.trim()}`]
 }
 
 const maxRows = 4
@@ -122,26 +114,12 @@ const indent = '  '
 const minColumnWidth = 12
 const maxCellLength = 60
 
-async function readForeignLine(
-  input: ImportInput,
-  { encoding = 'utf-8' }: ImportPlan,
-  io: Io,
-): Promise<SampleLine | undefined> {
-  const content = await openContent(input, io)
-  try {
-    return await findForeignLine(content, encoding)
-  } finally {
-    content.close()
-  }
-}
-
 async function askForReadableEncoding(
-  encodings: readonly string[],
+  readings: readonly EncodingReading[],
   input: ImportInput,
   plan: ImportPlan,
   io: Io,
 ): Promise<string> {
-  const readings = await readLineInEachEncoding(encodings, input, plan, io)
   for (;;) {
     const encoding = await askForEncoding(readings, io)
     if (await isReadable(input, { ...plan, encoding }, io)) return encoding
@@ -152,33 +130,17 @@ async function askForReadableEncoding(
   }
 }
 
-/** Decodes the first line beyond ASCII in each encoding. An encoding that cannot is left out. */
-async function readLineInEachEncoding(
+/** Decodes a line in each encoding. An encoding that cannot decode it is left out. */
+async function readInEachEncoding(
+  { bytes }: ForeignLine,
   encodings: readonly string[],
-  input: ImportInput,
-  plan: ImportPlan,
-  io: Io,
 ): Promise<EncodingReading[]> {
   const readings: EncodingReading[] = []
   for (const encoding of encodings) {
-    const text = await tryForeignLine(input, { ...plan, encoding }, io)
-    if (text === undefined) continue
-    readings.push({ encoding, text })
+    const text = await tryDecodeBytes(bytes, encoding)
+    if (text !== undefined) readings.push({ encoding, text: text.trim() })
   }
   return readings
-}
-
-async function tryForeignLine(
-  input: ImportInput,
-  plan: ImportPlan,
-  io: Io,
-): Promise<string | undefined> {
-  try {
-    return (await readForeignLine(input, plan, io))?.text
-  } catch (error) {
-    if (isInputError(error)) return undefined
-    throw error
-  }
 }
 
 /**
@@ -191,10 +153,20 @@ async function assertNoneIsUtf8({ inputs, ...plan }: ImportPlan, io: Io): Promis
   const [firstInput, ...furtherInputs] = inputs
   for (const input of furtherInputs) {
     const isUtf8 = await isReadable(input, { inputs, ...plan }, io)
-    if (!isUtf8 || !(await readForeignLine(input, { inputs, ...plan }, io))) continue
+    if (!isUtf8 || (await isAsciiFile(input, io))) continue
     throw createInputError(
       `${input.name} is UTF-8, and ${assertDefined(firstInput).name} is not`,
       'Import each file with its own command',
     )
+  }
+}
+
+async function isAsciiFile(input: ImportInput, io: Io): Promise<boolean> {
+  const { blocks, close } = await openContent(input, io)
+  try {
+    for await (const block of blocks) if (!isAscii(block)) return false
+    return true
+  } finally {
+    close()
   }
 }

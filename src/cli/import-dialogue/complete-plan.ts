@@ -13,7 +13,6 @@
 import { assertDefined, type PlantsError } from '../../errors.js'
 import { NoListError } from '../../formats/assert-keys.js'
 import { EncodingError } from '../../formats/encoding-error.js'
-import { DelimiterError } from '../../formats/open-table.js'
 import { applyAnswers, type ImportAnswers } from '../../import/answers.js'
 import { type ImportPlan, type InputReader, isInputError, openInput } from '../../import/inputs.js'
 import { sampleInput } from '../../import/sample-input.js'
@@ -109,7 +108,7 @@ async function findNextIdOfStore(context: CommandContext): Promise<bigint> {
 }
 
 /** No answer about columns would prevent these errors. */
-const unanswerableErrors = [NoListError, EncodingError, DelimiterError]
+const unanswerableErrors = [NoListError, EncodingError]
 
 async function findFailure(plan: ImportPlan, io: Io): Promise<PlantsError | undefined> {
   try {

@@ -24,7 +24,10 @@ export interface SampleColumn {
  * Latin letters may be anywhere in the name of a column.
  */
 export const columnWords: Record<FieldName, readonly string[]> = {
-  id: 'id nr no number № номер 番号 编号 編號 번호'.split(' '),
+  id: [
+    ...'id nr no n number code numero numer cislo № номер 番号 编号 編號 번호'.split(' '),
+    ...'lp num stt szam αριθμός מספר رقم क्रमांक ลำดับ'.split(' '),
+  ],
   name: [
     ...'name species plant nom espece nombre especie nome naam nazwa nazev'.split(' '),
     ...'название назва 名称 名稱 名前 和名 이름 ad nev ten'.split(' '),
@@ -36,15 +39,26 @@ export const columnWords: Record<FieldName, readonly string[]> = {
   ],
 }
 
-/** Finds a column of unique integers, or else one that is called an id. */
+/** Finds a column that is called an id, or has no name, and has a different integer in each row. */
 export function guessIdColumn(columns: readonly SampleColumn[]): number | undefined {
   const integerColumns = columns.filter(hasUniqueIntegers)
-  return findByWords(integerColumns, 'id') ?? integerColumns[0]?.index ?? findByWords(columns, 'id')
+  return findByWords(integerColumns, 'id') ?? integerColumns.find(({ name }) => name === '')?.index
 }
 
-/** Finds a column that is called a name, or else the column with the most different strings. */
+/**
+ * Finds a column that is called a name, or else the column with the most different strings. Beside
+ * a plant, the name is that of a person or a company, and beside a genus, the species is only an
+ * epithet.
+ */
 export function guessNameColumn(columns: readonly SampleColumn[]): number | undefined {
-  const columnWithName = findByWords(columns, 'name')
+  const textColumns = columns.filter((column) => countDistinctTexts(column) > 0)
+  for (const name of ['genus', 'name', 'plant']) {
+    const isNamed = (column: SampleColumn) =>
+      name === 'plant' ? rateName(column.name, name) > 1 : foldName(column.name) === name
+    const column = textColumns.find(isNamed)
+    if (column) return column.index
+  }
+  const columnWithName = findByWords(textColumns, 'name')
   if (columnWithName !== undefined) return columnWithName
   const counts = columns.map(countDistinctTexts)
   return columns[counts.indexOf(Math.max(...counts))]?.index

@@ -10,13 +10,12 @@ import type { Cell } from '../chunk.js'
 import { spreadsheetError } from '../write.js'
 import { DamageError } from './damage.js'
 import { formatDate } from './dates.js'
-import type { SharedStrings } from './shared-strings.js'
 import type { DateKind } from './styles.js'
 import { unescapeString } from './texts.js'
 
 /** What the cells of all sheets of a workbook share. */
 export interface CellContext {
-  sharedStrings: SharedStrings
+  sharedStrings: readonly string[]
   /** The kind of date that a number is, by the index of the format that the cell has. */
   dateKinds: readonly DateKind[]
   is1904: boolean
@@ -78,7 +77,7 @@ function readString(escapedString = ''): Cell {
 }
 
 function readSharedString(index: string, { sharedStrings }: CellContext): Cell {
-  const string = /^\d{1,9}$/.test(index) ? sharedStrings.get(Number(index)) : undefined
+  const string = /^\d{1,9}$/.test(index) ? sharedStrings[Number(index)] : undefined
   if (string === undefined) throw new DamageError(`the shared string ${index} is missing`)
   return string.trim() || undefined
 }

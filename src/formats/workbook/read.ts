@@ -12,7 +12,7 @@
  * reads the whole sheet, so that damage is found before anything is stored. The second time, it
  * imports the rows. docs/design/decisions.md says why a workbook is read twice.
  */
-import { assertDefined, createInputError, PlantsError } from '../../errors.js'
+import { assertDefined, createInputError } from '../../errors.js'
 import {
   type Cell,
   type Cells,
@@ -21,23 +21,16 @@ import {
   type FormatReader,
   type InputOptions,
   maxUnpackedBytes,
-  type UnreadSheet,
 } from '../chunk.js'
 import { foldName, listNames } from '../columns.js'
-import {
-  countFilledCells,
-  createReader,
-  findHeader,
-  maxHeaderRows,
-  type TableHead,
-} from '../header.js'
+import { createReader, findHeader, maxHeaderRows, rateTable, type TableHead } from '../header.js'
 import { Archive } from './archive.js'
 import type { CellContext } from './cells.js'
 import { createTooLargeError, DamageError, explainDamage } from './damage.js'
 import { assertWorkbook, createCompoundFileError, isCompoundFile } from './identify.js'
 import { MergedCells } from './merged-cells.js'
 import { type RowOptions, RowReader } from './rows.js'
-import { readWorkbook, type Sheet, type Workbook } from './sheets.js'
+import { readWorkbook, type Sheet } from './sheets.js'
 import { parsePart } from './xml.js'
 
 /**
@@ -79,7 +72,7 @@ async function useReader<T>(
   if (isCompoundFile(bytes)) throw createCompoundFileError(file, bytes)
   try {
     const archive = await Archive.open(bytes, file, signal)
-    await assertWorkbook(archive, file)
+    assertWorkbook(archive, file)
     return await read(new WorkbookReader(archive, file, options))
   } catch (error) {
     throw explainDamage(file, error)
@@ -97,23 +90,10 @@ async function gatherBytes({ name, blocks }: FormatInput): Promise<Buffer> {
   return Buffer.concat(gatheredBlocks)
 }
 
-/** A sheet that may have the plants. */
-interface SheetCandidate {
-  sheet: Sheet
-  /** The first rows, one of which may be the header. */
-  head: Chunk<Cells>
-}
-
 class WorkbookReader {
   readonly #archive: Archive
   readonly #file: string
   readonly #options: InputOptions
-  /**
-   * An import opens its first file, and keeps it open while it examines all files. Two workbooks
-   * would then have their shared strings in memory at once. So the garbage collector may free the
-   * strings of the open workbook. If it has done so, they are read again before the rows.
-   */
-  #context: WeakRef<CellContext> | undefined
   /** The number of cells in the first rows of all sheets that were read, with the empty ones. */
   #headCells = 0
 
@@ -124,92 +104,60 @@ class WorkbookReader {
   }
 
   async openTable(): Promise<FormatReader> {
-    const workbook = await this.#readWorkbook()
-    const { sheet, head } = await this.#chooseSheet(workbook)
+    const { sheets, context } = await readWorkbook(this.#archive, this.#file)
+    const candidates = this.#findSheets(sheets)
+    const { sheet, head } = await this.#chooseSheet(candidates, context)
     const mergedCells = new MergedCells()
-    const rows = this.#readTable(sheet, this.#countColumns(head), mergedCells)
-    const source = {
-      name: this.#file,
-      sheet: sheet.name,
-      sheets: workbook.sheets.map(describeSheet),
-    }
+    const rows = this.#readRows(sheet, {
+      width: this.#countColumns(head),
+      context,
+      onMergedCells: (reference) => mergedCells.add(reference),
+    })
+    const source = { name: this.#file, sheet: sheet.name, sheets: sheets.map(describeSheet) }
     const reader = createReader(head, rows, this.#options, source)
     // No row is read before this function has returned.
     if (reader.header) mergedCells.setHeader(reader.header)
-    const unreadSheets = await this.#findUnreadSheets(workbook, sheet)
-    return { ...reader, unreadSheets, mergedFields: mergedCells.fields }
+    const laterSheets = candidates.slice(candidates.indexOf(sheet) + 1)
+    return { ...reader, otherSheet: await this.#findSheet(laterSheets, context), mergedCells }
   }
 
   async readHeads(): Promise<TableHead[]> {
-    const workbook = await this.#readWorkbook()
+    const { sheets, context } = await readWorkbook(this.#archive, this.#file)
     const heads: TableHead[] = []
-    for (const sheet of this.#findSheets(workbook))
-      heads.push({ sheet: sheet.name, rows: await this.#readHead(sheet, workbook.context) })
+    for (const sheet of this.#findSheets(sheets))
+      heads.push({ sheet: sheet.name, rows: await this.#readHead(sheet, context) })
     return heads
   }
 
-  async #readWorkbook(): Promise<Workbook> {
-    const workbook = await readWorkbook(this.#archive, this.#file)
-    this.#context = new WeakRef(workbook.context)
-    return workbook
-  }
-
-  async *#readTable(
-    sheet: Sheet,
-    width: number,
-    mergedCells: MergedCells,
-  ): AsyncGenerator<Chunk<Cells>> {
-    const context = this.#context?.deref() ?? (await this.#readWorkbook()).context
-    yield* this.#readRows(sheet, { width, context, mergedCells })
-  }
-
   /**
-   * Chooses the first sheet that has the columns. If no sheet has them, it chooses the widest one,
-   * and the error about missing columns then names the columns of that sheet.
+   * Chooses the first sheet that has the columns. If no sheet has them, it chooses the one that
+   * looks most like a list, and the error about missing columns then names the columns of that
+   * sheet.
    */
-  async #chooseSheet(workbook: Workbook): Promise<SheetCandidate> {
-    let widestSheet: (SheetCandidate & { width: number }) | undefined
-    for (const sheet of this.#findSheets(workbook)) {
-      const head = await this.#readHead(sheet, workbook.context)
-      if (this.#hasColumns(head)) return { sheet, head }
-      const width = measureWidth(head)
-      // Thousands of sheets may have wide heads, so only one is kept.
-      if (!widestSheet || width > widestSheet.width) widestSheet = { sheet, head, width }
-    }
-    return assertDefined(widestSheet)
-  }
-
-  /** Finds the sheets with rows that are not read, so that a warning can name them. */
-  async #findUnreadSheets(
-    { sheets, context }: Workbook,
-    chosenSheet: Sheet,
-  ): Promise<UnreadSheet[]> {
-    const unreadSheets: UnreadSheet[] = []
+  async #chooseSheet(
+    sheets: readonly Sheet[],
+    context: CellContext,
+  ): Promise<{ sheet: Sheet; head: Chunk<Cells> }> {
+    let likeliest: { sheet: Sheet; head: Chunk<Cells>; rating: number } | undefined
     for (const sheet of sheets) {
-      if (sheet === chosenSheet || sheet.path === undefined) continue
-      const head = await this.#tryToReadHead(sheet, context)
-      if (head?.length === 0) continue
-      const hasColumns = head !== undefined && this.#hasColumns(head)
-      unreadSheets.push({ name: sheet.name, isHidden: sheet.isHidden, hasColumns })
+      const head = await this.#readHead(sheet, context)
+      if (this.#hasColumns(head)) return { sheet, head }
+      const rating = rateTable(head)
+      // Thousands of sheets may have wide heads, so only one is kept.
+      if (!likeliest || rating > likeliest.rating) likeliest = { sheet, head, rating }
     }
-    return unreadSheets
+    return assertDefined(likeliest)
   }
 
-  /**
-   * Reads the first rows of a sheet that is not imported, so damage in it does not matter.
-   *
-   * @returns undefined if the sheet is damaged
-   */
-  async #tryToReadHead(sheet: Sheet, context: CellContext): Promise<Chunk<Cells> | undefined> {
-    try {
-      return await this.#readHead(sheet, context)
-    } catch (error) {
-      if (error instanceof PlantsError && error.kind === 'input') return undefined
-      throw error
-    }
+  /** Finds the name of the first sheet that has the columns. */
+  async #findSheet(sheets: readonly Sheet[], context: CellContext): Promise<string | undefined> {
+    for (const sheet of sheets)
+      if (this.#hasColumns(await this.#readHead(sheet, context))) return sheet.name
+    return undefined
   }
 
-  #findSheets({ sheets }: Workbook): Sheet[] {
+  /** Finds the sheet that `--sheet` names, or else the visible ones. */
+  #findSheets(sheets: readonly Sheet[]): Sheet[] {
     const { sheet: requestedSheet } = this.#options
     return requestedSheet === undefined
       ? findVisibleSheets(sheets, this.#file)
@@ -231,15 +179,19 @@ class WorkbookReader {
     return (location && head.records[location.row]?.length) ?? Infinity
   }
 
+  /** Reads the first rows of a sheet. They may be out of order in the file. */
   async #readHead(sheet: Sheet, context: CellContext): Promise<Chunk<Cells>> {
-    const head = new Chunk<Cells>()
+    const rows: { line: number; row: Cells }[] = []
     const chunks = this.#readRows(sheet, { width: Infinity, context }, maxHeaderRows)
     for await (const { records, lines } of chunks) {
       for (const [index, row] of records.entries())
-        head.add(this.#fillRow(row), assertDefined(lines[index]))
-      if (head.length >= maxHeaderRows) break
+        rows.push({ line: assertDefined(lines[index]), row })
+      if (rows.length >= maxHeaderRows) break
     }
-    return head.slice(0, maxHeaderRows)
+    rows.sort((a, b) => a.line - b.line)
+    const head = new Chunk<Cells>()
+    for (const { row, line } of rows.slice(0, maxHeaderRows)) head.add(this.#fillRow(row), line)
+    return head
   }
 
   /** Adds the empty cells that are not saved. Thousands of sheets may lack millions of them. */
@@ -262,9 +214,8 @@ class WorkbookReader {
       )
     const rows = new RowReader({ file: this.#file, ...options })
     try {
-      for await (const _ of parsePart(this.#archive, path, rows)) {
+      for await (const _ of parsePart(this.#archive, path, rows))
         if (rows.isFull || rows.length >= chunkRows) yield rows.takeChunk()
-      }
     } catch (error) {
       if (!(error instanceof DamageError)) throw error
       const reason = `in the sheet ${listNames([name])}, ${error.message}`
@@ -304,11 +255,6 @@ function findSheet(requestedSheet: string, sheets: readonly Sheet[], file: strin
 
 function describeSheet({ name, isHidden }: Sheet): string {
   return isHidden ? `${listNames([name])} (hidden)` : listNames([name])
-}
-
-/** Counts the cells of the widest row: a list is wider than a page of notes. */
-function measureWidth({ records }: Chunk<Cells>): number {
-  return Math.max(0, ...records.map((row) => countFilledCells(row)))
 }
 
 /** A sheet has at most 16,384 columns. Few workbooks have even one sheet that is so wide. */

@@ -5,9 +5,8 @@ export const maxRows = 1_048_576
 export const maxColumns = 16_384
 
 /** Rows count from 1 on, as in a reference, and columns from 0 on. */
-export interface Range {
+interface Range {
   firstColumn: number
-  firstRow: number
   lastColumn: number
   lastRow: number
 }
@@ -24,10 +23,9 @@ export function parseColumn(letters: string): number {
 export function parseRange(reference: string): Range | undefined {
   const parts = /^([A-Z]{1,3})(\d{1,7}):([A-Z]{1,3})(\d{1,7})$/.exec(reference)
   if (!parts) return undefined
-  const [, firstColumn = '', firstRow, lastColumn = '', lastRow] = parts
+  const [, firstColumn = '', , lastColumn = '', lastRow] = parts
   return {
     firstColumn: parseColumn(firstColumn),
-    firstRow: Number(firstRow),
     lastColumn: parseColumn(lastColumn),
     lastRow: Number(lastRow),
   }

@@ -1,11 +1,6 @@
 /*
- * Reads the rows of one sheet from the events of its XML.
- *
- * There are two ways to a row. `xml.ts` first asks `readPlainItem` whether a row has nothing but
- * values and inline texts; nearly all rows are like this, and regular expressions read them three
- * times as fast as a parser. Any other row, such as one with a formula or with formatted text,
- * comes element by element (`openElement`, `addText`, `closeElement`). Both ways end in the same
- * `#openRow`, `#addCell` and `#closeRow`, so they cannot differ in what they check.
+ * Reads the rows of one sheet from the elements of its XML. Programs write rows and cells in their
+ * order, but need not: each row and each cell may say where it is.
  */
 import {
   type Cell,
@@ -18,9 +13,8 @@ import {
 } from '../chunk.js'
 import { type CellContext, type RawCell, readCell } from './cells.js'
 import { DamageError } from './damage.js'
-import type { MergedCells } from './merged-cells.js'
 import { maxColumns, maxRows, parseColumn } from './references.js'
-import { plainCharacters, StringCollector } from './texts.js'
+import { StringCollector } from './texts.js'
 import type { Attributes, ElementHandler } from './xml.js'
 
 export interface RowOptions {
@@ -29,8 +23,8 @@ export interface RowOptions {
   context: CellContext
   /** Cells from this column on are ignored. */
   width: number
-  /** Gets the rows and the merged cells, if a warning may name these. */
-  mergedCells?: MergedCells | undefined
+  /** Gets the reference of each range of merged cells, after all rows. */
+  onMergedCells?: ((reference: string) => void) | undefined
 }
 
 /** Gathers the rows of a sheet (ECMA-376 part 1, 18.3.1.73) in chunks, without empty rows. */
@@ -39,12 +33,13 @@ export class RowReader implements ElementHandler {
   readonly #file: string
   readonly #context: CellContext
   readonly #width: number
-  readonly #mergedCells: MergedCells | undefined
+  readonly #onMergedCells: RowOptions['onMergedCells']
   readonly #inlineString = new StringCollector()
   #isInData = false
   /** How many elements of an extension (`extLst`) are open. An extension has no cells. */
   #ignoredDepth = 0
   #rowNumber = 0
+  readonly #rowNumbers = new Set<number>()
   #row: Cell[] | undefined
   /** The length of all strings of the row, in UTF-16 units. */
   #rowLength = 0
@@ -57,11 +52,11 @@ export class RowReader implements ElementHandler {
   #openContent: 'value' | 'inlineString' | undefined
   #value = ''
 
-  constructor({ file, context, width, mergedCells }: RowOptions) {
+  constructor({ file, context, width, onMergedCells }: RowOptions) {
     this.#file = file
     this.#context = context
     this.#width = width
-    this.#mergedCells = mergedCells
+    this.#onMergedCells = onMergedCells
   }
 
   get isFull(): boolean {
@@ -80,19 +75,13 @@ export class RowReader implements ElementHandler {
     return chunk
   }
 
-  readonly list = {
-    parent: 'sheetData',
-    item: 'row',
-    readPlainItem: (text: string, start: number) => this.#readPlainRow(text, start),
-  }
-
   openElement(name: string, attributes: Attributes): void {
     if (name === 'sheetData') this.#isInData = true
     else if (this.#ignoredDepth > 0 || this.#isExtension(name)) this.#ignoredDepth += 1
     else if (this.#cell) this.#openInCell(name, this.#cell)
     else if (name === 'c' && this.#row) this.#openCell(attributes)
     else if (name === 'row' && this.#isInData) this.#openRow(attributes['r'])
-    else if (name === 'mergeCell') this.#mergedCells?.addRange(attributes['ref'] ?? '')
+    else if (name === 'mergeCell') this.#onMergedCells?.(attributes['ref'] ?? '')
   }
 
   addText(text: string): void {
@@ -124,9 +113,10 @@ export class RowReader implements ElementHandler {
     if (this.#row) throw new DamageError(`row ${this.#rowNumber} contains another row`)
     const rowNumber = reference === undefined ? this.#rowNumber + 1 : Number(reference)
     if (rowNumber > maxRows) throw new DamageError(`it has more than ${maxRows} rows`)
-    if (!Number.isInteger(rowNumber) || rowNumber <= this.#rowNumber)
+    if (!Number.isInteger(rowNumber) || rowNumber < 1 || this.#rowNumbers.has(rowNumber))
       throw new DamageError(`a row after row ${this.#rowNumber} says that it is row ${reference}`)
     this.#rowNumber = rowNumber
+    this.#rowNumbers.add(rowNumber)
     this.#row = []
     this.#rowLength = 0
     this.#column = 0
@@ -141,31 +131,30 @@ export class RowReader implements ElementHandler {
     // A UTF-16 unit has at most three bytes in UTF-8, so most rows need not be measured.
     if (this.#rowLength > maxRecordBytes / 3 && isTooLarge(joinStrings(row)))
       throw this.#createSizeError()
-    if (row.length > 0 || this.#hasSurplus) chunk.add(row, this.#rowNumber)
-    this.#mergedCells?.addRow(this.#rowNumber, row)
+    if (row.length === 0 && !this.#hasSurplus) return
+    // A row has all cells of the header. Those that are not saved take no room in the array.
+    if (Number.isFinite(this.#width)) row.length = this.#width
+    chunk.add(row, this.#rowNumber)
   }
 
   #openCell({ r: reference, t: type = 'n', s: format = '0' }: Attributes): void {
-    if (reference !== undefined) {
-      const [, letters, row] = /^([A-Z]{1,3})(\d{1,7})$/.exec(reference) ?? []
-      this.#moveTo(letters, row)
+    if (reference !== undefined) this.#column = this.#parseReference(reference)
+    if (this.#row?.[this.#column] !== undefined)
+      throw new DamageError(`row ${this.#rowNumber} has two cells in one column`)
+    this.#cell = {
+      type,
+      format: Number(format),
+      hasFormula: false,
+      value: undefined,
+      inlineString: undefined,
     }
-    this.#cell = createRawCell(type, format)
   }
 
-  /**
-   * Moves to the column of a cell reference, such as `AB7`. The reference must name this row, and a
-   * column to the right of the cell before.
-   *
-   * @param letters the letters of the reference; empty if the reference is not valid
-   * @param row the digits of the reference; undefined if the reference is not valid
-   * @throws {DamageError} if the reference is not valid, or names another row or an earlier column
-   */
-  #moveTo(letters = '', row?: string): void {
-    const column = parseColumn(letters)
-    if (Number(row) !== this.#rowNumber || column < this.#column)
-      throw new DamageError(`row ${this.#rowNumber} has a cell with an invalid reference`)
-    this.#column = column
+  /** @throws {DamageError} if a reference such as `AB7` is not valid, or names another row */
+  #parseReference(reference: string): number {
+    const [, letters = '', row] = /^([A-Z]{1,3})(\d{1,7})$/.exec(reference) ?? []
+    if (Number(row) === this.#rowNumber) return parseColumn(letters)
+    throw new DamageError(`row ${this.#rowNumber} has a cell with an invalid reference`)
   }
 
   #openInCell(name: string, cell: RawCell): void {
@@ -224,65 +213,8 @@ export class RowReader implements ElementHandler {
   #createSizeError(): Error {
     return createBrokenRecordError(this.#file, this.#rowNumber, recordTooLargeReason)
   }
-
-  /**
-   * Reads a row whose cells have nothing but values and inline texts without markup.
-   *
-   * @returns the index after the row; undefined if the row has anything else, or does not end in
-   * `text`. Then the cells that were read are dropped, and the parser reads the whole row.
-   */
-  #readPlainRow(text: string, start: number): number | undefined {
-    plainRow.lastIndex = start
-    const row = plainRow.exec(text)
-    if (!row) return undefined
-    const rowNumberBefore = this.#rowNumber
-    this.#openRow(row[1])
-    plainRowEnd.lastIndex = this.#readPlainCells(text, plainRow.lastIndex)
-    if (this.#row && plainRowEnd.test(text)) {
-      this.#closeRow(this.#row)
-      return plainRowEnd.lastIndex
-    }
-    this.#row = undefined
-    this.#rowNumber = rowNumberBefore
-    return undefined
-  }
-
-  /** @returns the index after the last plain cell */
-  #readPlainCells(text: string, start: number): number {
-    let end = start
-    for (;;) {
-      plainCell.lastIndex = end
-      const parts = plainCell.exec(text)
-      if (!parts) return end
-      end = plainCell.lastIndex
-      const [, letters, row, format, type, value, inlineString] = parts
-      if (letters !== undefined) this.#moveTo(letters, row)
-      const cell = createRawCell(type, format, value, inlineString)
-      this.#addCell(readCell(cell, this.#context))
-    }
-  }
 }
 
 function joinStrings(row: Cells): string {
   return row.map((cell) => (typeof cell === 'object' ? cell.text : cell)).join('')
 }
-
-function createRawCell(type = 'n', format = '0', value?: string, inlineString?: string): RawCell {
-  return { type, format: Number(format), hasFormula: false, value, inlineString }
-}
-
-/*
- * The expressions for a plain row. No parser sees a plain row, so these expressions may match only
- * well-formed XML. For example, an element must not have an attribute twice, so `attribute` looks
- * ahead for the same name. A row has at most a dozen attributes, and a row with thousands would
- * take the square of their number. Each expression matches only at its `lastIndex` (flag `y`).
- */
-const attribute = `(?: (?!r=)(?<name>[\\w:]+)="[ !#-%'-;=?-~]*"(?![^>]* \\k<name>=))`
-const plainRow = RegExp(`<row(?: r="(\\d{1,7})")?${attribute}{0,20}>`, 'y')
-const plainRowEnd = /<\/row>[ \t\r\n]*/y
-const plainAttributes = '(?: r="([A-Z]{1,3})(\\d{1,7})")?(?: s="(\\d{1,6})")?(?: t="(\\w{1,9})")?'
-const plainInlineString = `<is><t(?: xml:space="preserve")?>(${plainCharacters})</t></is>`
-const plainCell = RegExp(
-  `<c${plainAttributes}(?:/>|>(?:<v>(${plainCharacters})</v>|${plainInlineString})?</c>)`,
-  'y',
-)

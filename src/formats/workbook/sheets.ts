@@ -10,7 +10,7 @@ import { posix } from 'node:path'
 import { type Archive, foldPath } from './archive.js'
 import type { CellContext } from './cells.js'
 import { createTooLargeError, DamageError } from './damage.js'
-import { readSharedStrings, SharedStrings } from './shared-strings.js'
+import { readSharedStrings } from './shared-strings.js'
 import { readStyles } from './styles.js'
 import { type Attributes, type ElementHandler, parseWholePart } from './xml.js'
 
@@ -21,7 +21,7 @@ export interface Sheet {
   path: string | undefined
 }
 
-export interface Workbook {
+interface Workbook {
   sheets: readonly Sheet[]
   context: CellContext
 }
@@ -44,10 +44,7 @@ export async function readWorkbook(archive: Archive, file: string): Promise<Work
   return {
     sheets: locateSheets(sheets, relations, archive),
     context: {
-      sharedStrings:
-        stringsPath === undefined
-          ? new SharedStrings()
-          : await readSharedStrings(archive, stringsPath),
+      sharedStrings: stringsPath === undefined ? [] : await readSharedStrings(archive, stringsPath),
       dateKinds: stylesPath === undefined ? [] : await readStyles(archive, stylesPath),
       is1904,
     },

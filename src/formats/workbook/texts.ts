@@ -56,10 +56,3 @@ export function unescapeString(text: string): string {
     String.fromCharCode(parseInt(digits, 16)),
   )
 }
-
-/**
- * Matches characters that XML does not change: a string of them is the same in XML and in a cell.
- * The expression excludes the characters that XML cannot contain, CR, which an XML parser replaces,
- * and `&`, `<` and `>`, which may be markup.
- */
-export const plainCharacters = "[\\t\\n -%'-;=?-\\ufffd]*"

@@ -47,7 +47,7 @@ test.each<[what: string, content: string, turns: [string, string][], plants: obj
   ],
   [
     'of many columns, filtered by what is typed',
-    `${Array.from({ length: 20 }, (_, index) => `c${index}`).join()}\n7${',x'.repeat(18)},Rosa\n`,
+    `${Array.from({ length: 20 }, (_, index) => (index === 0 ? 'Nr' : `c${index}`)).join()}\n7${',x'.repeat(18)},Rosa\n`,
     [
       ['the id?', enter],
       ['the name?', `c19`],
@@ -77,7 +77,7 @@ test('an import of JSON that is no list of plants ends without a question', asyn
   )
   const { code, screen } = await user.terminal('import list.json', noColor).ended
   expect(code).toBe(2)
-  expect(screen).toContain("with - instead of list.json: jq -c '.plants[]' list.json")
+  expect(screen).toContain('Add --key with one of these keys')
 })
 
 test('an import asks which keys of JSON are the id, the name and the tag', async () => {
@@ -120,7 +120,6 @@ test('an import that asks for columns asks for the sheet first if several have r
   const { code, screen } = await session.ended
   expect([code, screen.includes('plants import stock.xlsx --sheet Stock')]).toEqual([0, true])
   expect(screen).not.toContain('Empty')
-  expect(screen.replace(/\s+/g, ' ')).toContain('The sheet "Twice" of stock.xlsx has rows, but')
   expect(await user.run('list')).toEqual(toJsonResult({ id: 4, name: 'Salvia' }))
 })
 
@@ -143,18 +142,16 @@ test('an import asks only for what its command line does not say', async () => {
   expect(await user.run('list')).toEqual(toJsonResult({ id: 4, name: 'Rosa', tag: 'north' }))
 })
 
-test.each([
-  '{"count":1,"plants":[{"nr":1,"latin":"Rosa"}]}',
-  '{"rose":{"nr":1},"sage":{"nr":2}}',
-  '{"type":"FeatureCollection","features":[{"type":"Feature","properties":{"id":1}}]}',
-  '{"type":"Feature","properties":{"nr":1}}\n{"type":"Feature","properties":{"nr":2}}\n',
-])('an import does not ask for the keys of JSON that is no list of plants: %s', async (text) => {
-  const { code, screen } = await createSandboxWithFile(text, 'a.json').terminal(
-    'import a.json',
-    noColor,
-  ).ended
-  expect([code, screen.includes('Which key')]).toEqual([2, false])
-})
+test.each(['{"count":1,"plants":[{"nr":1,"latin":"Rosa"}]}', '{"rose":{"nr":1},"sage":{"nr":2}}'])(
+  'an import does not ask for the keys of JSON that is no list of plants: %s',
+  async (text) => {
+    const { code, screen } = await createSandboxWithFile(text, 'a.json').terminal(
+      'import a.json',
+      noColor,
+    ).ended
+    expect([code, screen.includes('Which key')]).toEqual([2, false])
+  },
+)
 
 test('an import asks nothing if only the tag was not found', async () => {
   const user = createSandboxWithFile('id;name;Standort\n1;Rosa;Beet\n')

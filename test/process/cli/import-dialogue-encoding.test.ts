@@ -25,17 +25,6 @@ test('an import asks for the encoding and the columns, and stores what Enter pro
   expect(await user.run('list')).toEqual(storedPlants)
 })
 
-test('an import does not ask for an encoding if one line of UTF-8 is damaged', async () => {
-  const damaged = Buffer.concat([Buffer.from(table), latin1('33;Löwe;x\n')])
-  const { code, screen } = await createSandboxWithFile(damaged).terminal('import list.csv', noColor)
-    .ended
-  expect([code, screen.includes('?'), screen.includes('Correct the lines that are not')]).toEqual([
-    2,
-    false,
-    true,
-  ])
-})
-
 test('a user chooses another encoding by how a line reads in it', async () => {
   const user = createSandboxWithFile(Buffer.from('Nr;Name\n1;\xaf\xf3\xbfa', 'latin1'))
   const session = user.terminal('import list.csv', noColor)
@@ -44,13 +33,6 @@ test('a user chooses another encoding by how a line reads in it', async () => {
   await session.answer(['the id?', enter], ['Import 1 plant?', enter])
   expect((await session.ended).code).toBe(0)
   expect(await user.run('list')).toEqual(toJsonResult({ id: 1, name: 'Żóża' }))
-})
-
-test('an import shows a later line on which the likely encodings differ', async () => {
-  const user = createSandboxWithFile(latin1('Nr;Name\n1;Rosé\n2;a\n3;b\n4;c\n5;Crème\n'))
-  const session = user.terminal('import list.csv', noColor)
-  await session.answer(['line 6: 5;Crème', ''], ['Is that right?', '\x1b'])
-  expect((await session.ended).code).toBe(130)
 })
 
 test('a user finds an encoding by the name of its language', async () => {

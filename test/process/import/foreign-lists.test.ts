@@ -97,8 +97,8 @@ async function importByHints(user: Sandbox): Promise<string[]> {
   for (;;) {
     const { code, err } = await user.run(['import', 'list.csv', ...options])
     if (code === 0) return options
-    const [, encoding] = /Use --encoding (\S+)/.exec(err) ?? []
-    const [, shown = ''] = /has only (.*)/.exec(err) ?? []
+    const [, encoding] = /line \d+ in (\S+): /.exec(err) ?? []
+    const [, shown = ''] = /^ {2}line \d+: (.*)/m.exec(err) ?? []
     const [id, name, tag] = Array.from(shown.matchAll(/"([^"]*)"/g), ([, column]) => column)
     const isNew = encoding !== undefined || !options.includes('--map')
     expect([code, isNew], err).toEqual([2, true])

@@ -18,8 +18,8 @@ test.each<[string, string, string[]]>([
   ],
   [
     'values that are no objects',
-    `[23,[${a}],null]`,
-    [`1: ${noObject}`, `1: ${noObject}`, `1: ${noObject}`],
+    `[23,[${a}],null,${a}]`,
+    [`1: ${noObject}`, `1: ${noObject}`, `1: ${noObject}`, '1: 1 a'],
   ],
 ])('JSON is read as records: %s', async (_, input, records) => {
   expect(formatRecords(await readRecords(input, json))).toEqual(records)
@@ -48,7 +48,7 @@ test.each<[line: number, input: string]>([
 )
 
 test.each([
-  [Buffer.from('[\n{"id":1,"name":"\xff"}]', 'latin1'), 'stdin is not UTF-8 (line 2, byte 17)'],
+  [Buffer.from('[\n{"id":1,"name":"\xff"}]', 'latin1'), 'stdin is not UTF-8 (line 2)'],
   [Buffer.alloc(268_435_457, '['), 'stdin is larger than 256 MiB, the limit of JSON'],
   ['['.repeat(2_000_000), 'stdin:1: The record is larger than 1 MiB'],
 ])('the error for an array that cannot be read says why (row %#)', async (input, message) => {

@@ -1,10 +1,12 @@
 import type { InputOptions, RawRecord } from '../../../src/formats/chunk.js'
 import { detectFormat, openFormat } from '../../../src/formats/detect.js'
 import { Mapper } from '../../../src/import/map-record.js'
-import type { NewPlant } from '../../../src/plant/plant.js'
+import type { NewPlant, PlantPatch } from '../../../src/plant/plant.js'
 
 interface ReadRecord {
   plant?: NewPlant
+  /** The fields that a record changes, with `--if-exists update`. */
+  patch?: PlantPatch
   /** The `error` of a rejected record, and the first word of the reason, unless it is an input error. */
   problem?: string
   line: number
@@ -15,11 +17,13 @@ interface ReadOptions extends Partial<InputOptions> {
   name?: string
   /** Where the input is cut into blocks; the first has 16 bytes, or all. */
   cuts?: Iterable<number>
+  /** Whether the input is a pipe. */
+  isReadOnce?: boolean
 }
 
 export async function readRecords(
   input: string | Uint8Array,
-  { name = 'stdin', cuts = [], ...given }: ReadOptions = {},
+  { name = 'stdin', cuts = [], isReadOnce = false, ...given }: ReadOptions = {},
 ) {
   const bytes = Buffer.from(input)
   const places = [...cuts].filter((cut) => cut >= 16 && cut < bytes.length)
@@ -32,7 +36,7 @@ export async function readRecords(
   }
   const options = { map: {}, ifExists: 'skip' as const, ...given }
   const { signal } = new AbortController()
-  const file = { name, head: bytes.subarray(0, 65_536), blocks: blocks(), signal }
+  const file = { name, head: bytes.subarray(0, 65_536), blocks: blocks(), isReadOnce, signal }
   const reader = await openFormat(file, options)
   const { format } = await detectFormat(file, options)
   const otherFields = new Set<string>()
@@ -45,13 +49,18 @@ export async function readRecords(
   for await (const chunk of reader.chunks)
     for (const [index, raw] of chunk.records.entries()) {
       const at = { line: chunk.lines[index] ?? 0, raw }
-      const mapped = mapper.map(raw)
-      if ('error' in mapped) {
-        const [word] = mapped.message.replace(/^Invalid plant: (?:the )?/, '').split(' ')
-        records.push({ problem: `${mapped.error}${mapped.error === 422 ? ` ${word}` : ''}`, ...at })
-      } else if (mapped.type === 'create') records.push({ plant: mapped.plant, ...at })
+      records.push({ ...describeOutcome(mapper.map(raw)), ...at })
     }
   return { records, otherFields, format }
+}
+
+function describeOutcome(mapped: ReturnType<Mapper['map']>): Partial<ReadRecord> {
+  if ('error' in mapped) {
+    const [word] = mapped.message.replace(/^Invalid plant: (?:the )?/, '').split(' ')
+    return { problem: `${mapped.error}${mapped.error === 422 ? ` ${word}` : ''}` }
+  }
+  if (mapped.type === 'create') return { plant: mapped.plant }
+  return mapped.type === 'update' ? { patch: mapped.patch } : {}
 }
 
 /** Each record as `LINE: ID NAME`, `LINE: ID NAME/TAG` or `LINE: PROBLEM`. */

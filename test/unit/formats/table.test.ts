@@ -1,3 +1,5 @@
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import type { PlantsError } from '../../../src/errors.js'
 import { parseRows } from '../../../src/formats/table.js'
@@ -41,7 +43,7 @@ test.each<[string, string, string[]]>([
   [
     'empty cells, which are no values, in quotes or not',
     'id,name,tag\n1,"""",\n2,"b, ""","""c\n"\n3,"",x\n4,"d",""\n5,,x\n"","",""\n',
-    ['2: 1 "', '3: 2 b, "/"c\n', '5: 422 name', '6: 4 d', '7: 422 name'],
+    ['2: 1 "', '3: 2 b, "/"c', '5: 422 name', '6: 4 d', '7: 422 name'],
   ],
   [
     'too few cells and too many, where empty ones at the end do not count',
@@ -61,7 +63,7 @@ test.each<[string, string, string[]]>([
   [
     'quotes in cells that do not begin with one, which are characters',
     'id,name,tag\n1,5" pot,a""b\n2,Rosa "Peace", "x"\n3,\\"c\\","d, ""e"""\n4,f","\n"\n',
-    ['2: 1 5" pot/a""b', '3: 2 Rosa "Peace"/x', '4: 3 \\"c\\"/d, "e"', '5: 4 f"/\n'],
+    ['2: 1 5" pot/a""b', '3: 2 Rosa "Peace"/x', '4: 3 \\"c\\"/d, "e"', '5: 4 f"'],
   ],
   [
     'spaces before a quote that begins a cell, which do not belong to it',
@@ -83,7 +85,7 @@ test.each<[string, string, string[]]>([
   [
     'rows that end with CR alone, as the first ones do',
     'id;"na\rme";name\r1;;"a\rb\rc"\r\r2;;"e\r"\r3;;f\r4;;g\r',
-    ['3: 1 a\rb\rc', '7: 2 e\r', '9: 3 f', '10: 4 g'],
+    ['3: 1 a\rb\rc', '7: 2 e', '9: 3 f', '10: 4 g'],
   ],
   [
     'errors of formulas, which are no values without quotes',
@@ -176,29 +178,80 @@ function parseTable(text: string, delimiter: string) {
   const table = {
     name: 'plants.csv',
     delimiter,
-    lineEnd: '\n',
+    lineEnd: '\n' as const,
     hasQuotes: true,
     line: 1,
     remainder: '',
   }
-  try {
-    const { records, lines, multilineRow } = parseRows(table, text, true)
-    return { records, lines, multilineRow }
-  } catch (error) {
-    return error
-  }
+  return parseRows(table, text, true).records
 }
 
-test('quoted rows are split in the same way as rows with a space before a quote, which are parsed by cells', () => {
-  const part = fc.constantFrom('"', '"', '""', ',', ',', ' ', '\t', '\n', '\r', '#REF!', 'a', 'ü')
+test('a line without quotes is split as a row that is parsed by cells', () => {
+  const part = fc.constantFrom(',', ',', ' ', '\t', '\r', '#REF!', 'a', 'ü')
   return check(
     2000,
     [fc.array(part, { maxLength: 12 }), fc.constantFrom(',', '\t', ' ')],
     (parts, delimiter) => {
-      const row = `${parts.join('')}\n"1"${delimiter}2\n`
-      const split = parseTable(`"x"${delimiter}${row}`, delimiter)
-      const space = delimiter === ' ' ? '\u00a0' : ' '
-      expect(split).toEqual(parseTable(`${space}"x"${delimiter}${row}`, delimiter))
+      const row = parts.join('')
+      const [cells] = parseTable(`x${delimiter}${row}\n`, delimiter)
+      const [quotedCells] = parseTable(`"x"${delimiter}${row}\n`, delimiter)
+      expect(cells).toEqual(quotedCells)
     },
   )
+})
+
+const lists = join(import.meta.dirname, '../../data/lists')
+
+test.each([
+  {
+    name: 'f01-semicolons-in-a-quoted-cell',
+    columns: ['Purslane/Portulacaceae', 'Ginger/Zingiberaceae', 'Mint/Lamiaceae'],
+  },
+  { name: 'f01b-commas-in-a-cell', columns: ['Purslane/salad, soup, tea, pickle', 'Ginger/tea'] },
+  { name: 'f01c-bars-in-a-cell', columns: ['Purslane/salad | soup | tea', 'Ginger/tea'] },
+])('a cell with many delimiters does not decide the delimiter of $name', async (row) => {
+  const input = readFileSync(join(lists, `${row.name}.csv`))
+  const options = { map: { name: '1', tag: '2' }, idFrom: 1n }
+  const { records } = await readRecords(input, { ...csv, ...options })
+  expect(records.map(({ raw }) => (raw as string[]).slice(0, 2).join('/'))).toEqual(row.columns)
+})
+
+test('the delimiter of a table without a header is that of most rows', async () => {
+  const input = readFileSync(join(lists, 'f01d-without-header.csv'))
+  const options = { columns: ['name', 'tag', ''], idFrom: 1n }
+  const { records } = await readRecords(input, { ...csv, ...options })
+  expect(records.map(({ raw }) => raw)).toEqual([
+    ['Purslane', 'Portulacaceae', 'salad; soup; pickle; tea'],
+    ['Ginger', 'Zingiberaceae', 'tea'],
+  ])
+})
+
+test('a row of an old Mac may have a line feed in quotes', async () => {
+  const input = readFileSync(join(lists, 'f05-cr-rows-with-a-line-feed-in-a-cell.csv'))
+  expect(formatRecords(await readRecords(input, csv))).toEqual([
+    '2: 1 Fern\nbig',
+    '3: 2 Moss',
+    '4: 3 Ivy',
+  ])
+})
+
+test('a quoted cell loses the line breaks at its ends, but no spaces', async () => {
+  const input = readFileSync(join(lists, 'f09-line-break-at-the-end-of-a-cell.csv'))
+  expect(formatRecords(await readRecords(input, csv))).toEqual([
+    '2: 1 Fern/shade',
+    '4: 2 Moss /shade',
+  ])
+})
+
+test('a table of delimiters alone has no records', async () => {
+  const input = readFileSync(join(lists, 'f24-only-delimiters.csv'))
+  expect((await readRecords(input, csv)).records).toEqual([])
+})
+
+test('a row that ends before its tag keeps the stored tag, and one with an empty tag removes it', async () => {
+  const { records } = await readRecords('id,name,tag\n1,Fern\n2,Moss,\n', {
+    ...csv,
+    ifExists: 'update',
+  })
+  expect(records.map(({ patch }) => patch?.tag)).toEqual([undefined, null])
 })

@@ -17,24 +17,24 @@ const openDocumentType = 'application/vnd.oasis.opendocument.spreadsheet'
 test.each<{ kind: string; file: Buffer; hint: string }>([
   { kind: 'a ZIP archive', file: buildZip({ 'plants.csv': 'id,name\n' }), hint: 'Unpack it' },
   {
-    kind: 'an OpenDocument spreadsheet (.ods)',
+    kind: 'an OpenDocument file, such as an .ods',
     file: buildZip({ mimetype: openDocumentType }),
-    hint: 'Save it as .xlsx or CSV',
+    hint: 'Save the list in it',
   },
   {
-    kind: 'a Word document (.docx)',
+    kind: 'a Word or PowerPoint document',
     file: buildZip({ 'word/document.xml': '<a/>' }),
     hint: 'Save the list in it',
   },
   {
     kind: 'an Excel binary workbook (.xlsb)',
     file: buildZip({ 'xl/workbook.bin': '' }),
-    hint: 'Save it as .xlsx',
+    hint: 'Save the list in it',
   },
   {
     kind: 'a document of Apple',
     file: buildZip({ 'Index/Document.iwa': '' }),
-    hint: 'In Numbers, export it as Excel',
+    hint: 'Save the list in it',
   },
   {
     kind: 'protected by a password',
@@ -44,10 +44,10 @@ test.each<{ kind: string; file: Buffer; hint: string }>([
   {
     kind: 'an old workbook (.xls)',
     file: buildCompoundFile('Workbook'),
-    hint: 'Save it as .xlsx or CSV',
+    hint: 'Save the list in it',
   },
   {
-    kind: 'an old Word document (.doc)',
+    kind: 'an old Office file',
     file: buildCompoundFile('WordDocument'),
     hint: 'Save the list in it',
   },

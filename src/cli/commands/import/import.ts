@@ -94,6 +94,11 @@ function addReadingOptions(command: PlantsCommand): void {
         .conflicts('byName'),
     )
     .value(
+      '--key <name>',
+      'key of the outermost JSON object that holds the list of plants',
+      parseNonEmptyString,
+    )
+    .value(
       '--columns <names>',
       'names for the columns of a table without a header, such as id,name,tag',
       parseColumns,

@@ -23,7 +23,6 @@ import type { Outcome } from '../../../stores/change.js'
 import { hasCapability } from '../../../stores/kinds.js'
 import type { CommandContext } from '../../command-context.js'
 import { describeUnreadCells } from '../../describe-unread-cells.js'
-import { describeUnreadSheets } from './describe-unread-sheets.js'
 import { OutcomeHints } from './outcome-hints.js'
 
 /**
@@ -156,7 +155,7 @@ export class ImportReport {
     await this.#warnOfUnusedOptions(notes)
     await this.#warnOfGuessedHeaders(notes)
     await this.#warnOfMultilineRows(notes)
-    await this.#warnOfUnreadSheets(notes)
+    await this.#warnOfOtherSheets(notes)
     await this.#warnOfIgnoredCells(notes)
     await this.#warnOfOtherNames(notes)
   }
@@ -194,9 +193,11 @@ export class ImportReport {
       await reporter.warn(describeUnknownFields([...otherFields]), 'warning')
   }
 
-  async #warnOfUnreadSheets({ unreadSheets }: InputNotes): Promise<void> {
-    for (const { file, sheets } of unreadSheets)
-      await this.#context.reporter.warn(describeUnreadSheets(file, sheets, this.#plan))
+  async #warnOfOtherSheets({ otherSheets }: InputNotes): Promise<void> {
+    for (const { file, sheet } of otherSheets)
+      await this.#context.reporter.warn(
+        `The sheet ${listNames([sheet])} of ${file} has the columns, too. To import it, add --sheet`,
+      )
   }
 
   async #warnOfIgnoredCells({ surplusRows }: InputNotes): Promise<void> {

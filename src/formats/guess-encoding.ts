@@ -1,30 +1,48 @@
 /*
- * Ranks the readings of a text: what it would be in each of several encodings.
+ * Guesses the encoding of a text that is not UTF-8. An import never decodes by a guess: the error
+ * and the dialogue show a person how a line reads in the likely encodings.
  *
- * jschardet gives each encoding a confidence: how frequent the pairs of decoded letters are in the
- * languages of the world. For a list with a dozen letters beyond ASCII, this says little, and rare
- * encodings win by chance. So three more things count:
+ * The text is decoded strictly in each of the common encodings, and what it reads in each of them
+ * is rated. No model of languages is needed for that:
  *
  * - A reading is unlikely if it has what no list of plants has, such as a word with letters of two
  *   alphabets. Such readings come last: in a Cyrillic encoding, `Südbeet` would be `Sьdbeet`.
  * - Some readings are hardly possible by chance, such as a text with only letters of Hangul. Such
  *   readings come first.
- * - For the readings between these, the confidence is weighed by how many programs write the
- *   encoding. It is lowered if no language has all the letters of the reading, as in
- *   `Crčme brűlée`, or if most of its Chinese characters are rare.
+ * - Of the readings between these, those come last of which no language has all the letters, as of
+ *   `Crčme brűlée`, or of which most Chinese characters are rare.
+ * - The remaining readings are in the order of how many programs write the encoding.
  */
+import { isAscii } from 'node:buffer'
 import { commonEncodings } from './common-encodings.js'
+import { isUnicode, splitLines, tryDecodeBytes } from './encoding.js'
 
 /** A text that was decoded in an encoding. */
-export interface Reading {
+interface Reading {
   encoding: string
   text: string
-  /** How likely the encoding is according to jschardet, from 0 to 1. */
-  confidence: number
+}
+
+/**
+ * @param bytes a text in lines
+ * @returns the names for `--encoding`, the most likely one first. Each encoding decodes all bytes,
+ * and no two of them decode the bytes to the same text. The array may be empty.
+ */
+export async function guessEncodings(bytes: Buffer): Promise<readonly string[]> {
+  // Most lists have botanical names in Latin, which say nothing about the encoding.
+  const sample = Buffer.concat([...splitLines(bytes)].filter((line) => !isAscii(line)))
+  const readings: Reading[] = []
+  for (const { name } of commonEncodings) {
+    if (isUnicode(name)) continue
+    const text = await tryDecodeBytes(sample, name)
+    const isNew = readings.every((reading) => reading.text !== text)
+    if (text !== undefined && isNew) readings.push({ encoding: name, text })
+  }
+  return sortReadings(readings).map(({ encoding }) => encoding)
 }
 
 /** Sorts readings of the same bytes. The most likely one is first. */
-export function sortReadings(readings: readonly Reading[]): Reading[] {
+function sortReadings(readings: readonly Reading[]): Reading[] {
   return readings
     .map((reading) => ({ reading, rank: rankReading(reading), weight: weighReading(reading) }))
     .toSorted((a, b) => a.rank - b.rank || b.weight - a.weight)
@@ -43,27 +61,23 @@ function rankReading({ text, encoding }: Reading): number {
   return isLikely ? ranks.likely : ranks.possible
 }
 
-function weighReading({ text, encoding, confidence }: Reading): number {
-  const useWeight = useWeights[rankByUse(encoding)] ?? 1
-  const languageWeight = isInOneLanguage(text) && hasCommonCharacters(text, encoding) ? 1 : 0.2
-  // A confidence of 0 says only that jschardet does not know the encoding.
-  return (confidence + minConfidence) * useWeight * languageWeight
+function weighReading({ text, encoding }: Reading): number {
+  const isLanguage =
+    isInOneLanguage(text) && hasCommonCharacters(text, encoding) && hasUsualWords(text)
+  return (isLanguage ? 1 : 0.2) * (useWeights[rankByUse(encoding)] ?? 1)
 }
-
-const minConfidence = 0.0005
 
 /**
  * Ranks encodings by how many programs write them. Most lists that are not UTF-8 come from Excel,
  * which writes the encoding of Windows for the language of the computer.
  */
-export function rankByUse(encoding: string): number {
+function rankByUse(encoding: string): number {
   if (encoding === 'windows-1252') return 0
-  if (!commonEncodings.some(({ name }) => name === encoding)) return 3
   return /^(?:windows-|shift_jis|euc-jp|gb18030|big5|cp949|koi8-r)/.test(encoding) ? 1 : 2
 }
 
 /** The weight of an encoding by its rank, which `rankByUse` returns. */
-const useWeights = [1, 0.6, 0.4, 0.15]
+const useWeights = [1, 0.6, 0.4]
 
 /**
  * Whether all letters of Latin and Cyrillic are in ASCII and in one of the alphabets, and there are
@@ -97,6 +111,17 @@ const alphabets = [
   'абвгґдеєжзиіїйклмнопрстуўфхцчшщьюяёы', // Ukrainian, Belarusian
   'абвгдђѓежзѕијклљмнњопрстћќуфхцчџш', // Serbian, Macedonian
 ]
+
+/**
+ * Whether words of Cyrillic or Greek have vowels, and small letters. Another encoding decodes
+ * Hebrew to words without vowels, and small letters to capitals.
+ */
+function hasUsualWords(text: string): boolean {
+  const words = text.match(/[\p{sc=Cyrillic}\p{sc=Greek}]{3,}/gu) ?? []
+  const usualWords = words.filter((word) => /[аеёиіїєоуыэюяαεηιουωάέήίόύώ]/i.test(word))
+  const areCapitals = words.length > 0 && words.every((word) => word === word.toUpperCase())
+  return usualWords.length >= 0.7 * words.length && !areCapitals
+}
 
 /**
  * Whether most characters of a text are common ones of an encoding with several bytes for a
@@ -143,7 +168,7 @@ function listCharacters({ label, firstLead, lastLead }: Rows): Set<string> {
 }
 
 /** Programs for Windows write these characters into texts of every language. */
-const typographicCharacters = /[\xa0“”‘’„–—…•€£°×±™©®½¼¾²³]/g
+const typographicCharacters = /[\xa0“”‘’„–—…•€£°×±™©®½¼¾²³№]/g
 
 /** Returns the characters beyond ASCII, without typographic ones, as one string. */
 function extractForeignLetters(text: string): string {
@@ -155,7 +180,7 @@ function extractForeignLetters(text: string): string {
  * encoding.
  */
 function isKorean(letters: string): boolean {
-  return /^\p{sc=Hangul}{12,}$/u.test(letters) && hasCommonCharacters(letters, 'cp949')
+  return /^\p{sc=Hangul}{6,}$/u.test(letters) && hasCommonCharacters(letters, 'cp949')
 }
 
 /** Whether the letters are Hiragana, Katakana and Chinese characters, the first two mostly. */
@@ -211,9 +236,13 @@ const accentedSmallLetter = '(?![a-z])(?=\\p{sc=Latin})\\p{Ll}'
 const unlikelyText = RegExp(
   [
     // A word with letters of two alphabets: `Südbeet` is `Sьdbeet` in windows-1251.
-    `[A-Za-z][${foreignLetters}]|[${foreignLetters}][A-Za-z]`,
+    `\\p{sc=Latin}[${foreignLetters}]|[${foreignLetters}]\\p{sc=Latin}`,
+    // Hebrew is written without points, and no Thai word begins with a mark.
+    '[\\u05b0-\\u05c3]|(?<![\\u0e01-\\u0e4e])[\\u0e31\\u0e34-\\u0e3a\\u0e47-\\u0e4e]',
     // `Rosa玫瑰` is usual, but a Latin word hardly continues after a Chinese character.
     '[\\p{sc=Han}\\p{sc=Hira}\\p{sc=Kana}\\p{sc=Hangul}][a-z]',
+    // No word has four accented letters in a row, or a final sigma before another letter.
+    '(?:(?![A-Za-z])\\p{sc=Latin}){4}|ς\\p{L}',
     // A symbol within a word, or before one.
     `\\p{L}[“”„…•†‡¶§\\p{Sm}${symbols}]\\p{L}`,
     `(?<!\\p{L})[ƒµ¬¶§—${symbols}]\\p{Ll}{3}`,
@@ -227,8 +256,8 @@ const unlikelyText = RegExp(
     // A capital after an accented small letter, or of Cyrillic or Greek after any small letter.
     `${accentedSmallLetter}[A-Z]`,
     '(?<=\\p{Ll})(?=[\\p{sc=Cyrillic}\\p{sc=Greek}])\\p{Lu}',
-    // Control characters, box drawings and ligatures.
-    '[\\x80-\\x9f\\u2500-\\u25ff\\ufb00-\\ufb06]',
+    // Control characters, box drawings, characters for private use and ligatures.
+    '[\\x80-\\x9f\\ue000-\\uf8ff\\u2500-\\u25ff\\ufb00-\\ufb06]',
   ].join('|'),
   'u',
 )
