@@ -3,8 +3,8 @@
  * origin of the value, such as `--limit`, for the error of a wrong one.
  */
 import { createUsageError, fileHint, finalSlashProblem } from '../errors.js'
-import { spreadsheetExtensions } from '../formats/write.js'
 import { isPlainWord } from '../platform/escape.js'
+import { spreadsheetExtensions } from '../platform/files.js'
 
 /**
  * Creates the parser of an option whose value is a whole number from `min` to `max`.

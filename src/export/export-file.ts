@@ -11,12 +11,7 @@ import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { createGzip } from 'node:zlib'
 import { createUsageError, getSystemCode } from '../errors.js'
-import {
-  type FileFormat,
-  type FormatName,
-  formatNames,
-  spreadsheetExtensions,
-} from '../formats/write.js'
+import { type FileFormat, type FormatName, formatNames } from '../formats/write.js'
 import {
   AtomicFile,
   assertOwnFile,
@@ -25,7 +20,7 @@ import {
   toWriteError,
 } from '../platform/atomic-file.js'
 import { shorten } from '../platform/escape.js'
-import { resolveLink, statIfExists } from '../platform/files.js'
+import { resolveLink, spreadsheetExtensions, statIfExists } from '../platform/files.js'
 import type { ExportBlock } from './encode.js'
 
 /**

@@ -3,9 +3,9 @@
  * error names what they are.
  */
 import { createInputError, type PlantsError } from '../errors.js'
+import { spreadsheetExtensions } from '../platform/files.js'
 import { createEmptyFileError } from './chunk.js'
 import { countLineEnds } from './encoding.js'
-import { spreadsheetExtensions } from './write.js'
 
 const saveListHint = 'Save the list as CSV, JSON or .xlsx, and import that file'
 const exportTableHint =

@@ -20,11 +20,6 @@ export const formatNames = ['ndjson', 'json', 'csv', 'tsv'] as const
 export type FormatName = (typeof formatNames)[number]
 export type FileFormat = FormatName | 'xlsx'
 
-/** The endings of spreadsheets. A table in CSV under such a name would open as a damaged file. */
-export const spreadsheetExtensions = [
-  ...['xls', 'xlsx', 'xlsm', 'xlsb', 'xltx', 'ods', 'fods', 'numbers'],
-]
-
 /** Formats records as the text of a document, one page of records after the other. */
 interface RecordWriter {
   /** Returns the text of further records. The first text has the beginning of the document. */
