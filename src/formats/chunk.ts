@@ -33,8 +33,6 @@ export interface InputOptions {
   idFrom?: bigint | undefined
   /** With `update`, a record may lack its name or tag, which then stay as they are stored. */
   ifExists: 'same' | 'skip' | 'update'
-  /** The option that names the store, such as ` --store ./garden.db`, for commands in hints. */
-  storeFlag?: string
 }
 
 /** The header of a table, and the columns that were found in it. */
@@ -164,28 +162,6 @@ export class Chunk<R extends RawRecord = RawRecord> {
     for (let from = maxRecords; from < this.length; from += maxRecords)
       yield this.slice(from, from + maxRecords)
   }
-}
-
-/**
- * Skips the first records. The counts of surplus rows and the note about a row of several lines are
- * kept, because they are about the whole input. Empty rows before the records are not counted.
- *
- * @returns how many of the records that should be skipped do not exist
- */
-export async function* skipRecords<R extends RawRecord>(
-  chunks: AsyncIterable<Chunk<R>>,
-  count: number,
-): AsyncGenerator<Chunk<R>, number> {
-  let remainingCount = count
-  for await (const chunk of chunks) {
-    const skippedCount = Math.min(remainingCount, chunk.length)
-    remainingCount -= skippedCount
-    const remainder = chunk.slice(skippedCount)
-    remainder.surplusRows = chunk.surplusRows
-    remainder.multilineRow = chunk.multilineRow
-    yield remainder
-  }
-  return remainingCount
 }
 
 /** Reads the first item, and returns this item and a generator of all items, the first included. */

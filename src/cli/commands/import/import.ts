@@ -8,11 +8,12 @@ import {
 } from '../../../config/option-values.js'
 import { createUsageError } from '../../../errors.js'
 import { listWindowsEncodings } from '../../../formats/common-encodings.js'
-import { formatNames, spreadsheetExtensions } from '../../../formats/write.js'
+import { formatNames } from '../../../formats/write.js'
 import type { ImportInput } from '../../../import/input-file.js'
 import type { ImportPlan } from '../../../import/inputs.js'
 import { fieldNames, idRule } from '../../../plant/fields.js'
 import { parseDecimalId } from '../../../plant/plant.js'
+import { spreadsheetExtensions } from '../../../platform/files.js'
 import type { Io } from '../../../platform/io.js'
 import { quoteWord } from '../../../platform/shell.js'
 import { existsPolicies } from '../../../stores/change.js'
@@ -163,14 +164,13 @@ async function importPlants(
 function buildPlan(
   options: ImportOptions,
   files: readonly string[],
-  { storeFlag, io }: CommandContext,
+  { io }: CommandContext,
 ): ImportPlan {
   return {
     ...options,
     inputs: (files.length === 0 ? ['-'] : files).map((file) => resolveInput(file, io)),
     map: options.map ?? {},
     rejects: options.rejects && io.resolvePath(options.rejects),
-    storeFlag,
   }
 }
 
