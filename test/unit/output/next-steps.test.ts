@@ -44,16 +44,8 @@ plants: Rejected 1 plant
     command: ['import', 'names.json'],
     files: { 'names.json': '["Rose","Oak"]' },
     err: `\
-plants: names.json is not a list of plants: it contains only strings
-  Pipe this into the same command, with - instead of names.json, and add --by-name: jq -c '.[] | {name: .}' names.json
-`,
-  },
-  {
-    command: ['import', 'names.ndjson'],
-    files: { 'names.ndjson': '"Rose"\n"Oak"\n' },
-    err: `\
-plants: names.ndjson is not a list of plants: it contains only strings
-  Pipe this into the same command, with - instead of names.ndjson, and add --by-name: jq -c '{name: .}' names.ndjson
+plants: names.json is not a list of plants: it has no objects
+  See docs/import.md, "JSON that is not a list of plants"
 `,
   },
   {
