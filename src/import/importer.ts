@@ -43,7 +43,7 @@ interface ImportListener {
   reportInputEnd(reader: InputReader, file: string): Promise<void>
 }
 
-export interface ImportParts {
+interface ImportParts {
   plan: ImportPlan
   /** The plants that are found by their names; undefined without `--by-name`. */
   names: PlantNames | undefined
@@ -62,7 +62,7 @@ interface RecordPosition {
   number: number
 }
 
-/** A chunk whose records are mapped to changes. It may be mapped before the one before is stored. */
+/** A chunk whose records are mapped to changes, perhaps before the previous chunk is stored. */
 interface MappedChunk {
   chunk: Chunk
   /** For each record, its change, or the reason why it is rejected. */

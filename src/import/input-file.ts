@@ -1,9 +1,10 @@
 /*
  * Notices that a file is changed while it is imported. An import reads each file twice: the first
- * time to check its encoding, the second time to store its records. If another program cut or replaced the file in between, a part of a list would be stored as if it
- * were the whole list. If it wrote the file again, the row between two blocks would be the
- * beginning of an old row and the end of a new one. So the file is compared after each block that
- * is read, and before each chunk is stored, which may have been read before the change.
+ * time to check its encoding, the second time to store its records. If another program cut or
+ * replaced the file in between, a part of a list would be stored as if it were the whole list. If
+ * it wrote the file again, the row between two blocks would be the beginning of an old row and the
+ * end of a new one. So the file is compared after each block that is read, and before each chunk is
+ * stored, which may have been read before the change.
  */
 import { fstatSync, statSync } from 'node:fs'
 import { createInputError, ignoreSystemError, type PlantsError } from '../errors.js'

@@ -19,7 +19,8 @@ import type { Outcome, Problem } from '../stores/change.js'
  * - `unreadableConflict`: the id exists, and the service does not let the token read the plant, so
  *   the plant may be equal to the record.
  * - `generatedId`: another plant has the id that was generated for the record.
- * - `reservedId`: the id is one that `--by-name` may generate, because those of stdin are not known.
+ * - `reservedId`: the id is one that `--by-name` may generate. The ids in stdin are not known
+ *   before.
  * - `unsavedFormula`: a cell of a workbook has a formula whose value the workbook lacks.
  * - `commonName`: with `--by-name`, several plants have the name.
  * - A cause of `SyntaxCause`: the record is not JSON.

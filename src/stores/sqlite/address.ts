@@ -48,7 +48,7 @@ function namesFolder(path: string): boolean {
 }
 
 /** The address of a file that the program itself keeps: its directory is created if missing. */
-export function createDefaultAddress(path: string): SqliteAddress {
+function createDefaultAddress(path: string): SqliteAddress {
   return { scheme: 'sqlite', name: path, isDefault: true }
 }
 
