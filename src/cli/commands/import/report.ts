@@ -241,7 +241,7 @@ export class ImportReport {
     const { counts } = importer
     const finishedCount = countFinishedRecords(counts)
     const mayHaveStored = !atomic && !dryRun && finishedCount + counts.unknown > 0
-    if (mayHaveStored) await this.writeSummary(importer)
+    if (mayHaveStored) await this.#writeSummaryAfter(error, importer)
     // The hint of such an error says what to correct.
     if (error.kind === 'input' || error.kind === 'usage') return error
     const extent = mayHaveStored
@@ -251,6 +251,15 @@ export class ImportReport {
     const nextHint = mayHaveStored ? this.#describeRest(importer) : chooseRepeatHint(error)
     const hint = [error.hint, nextHint].filter(Boolean).join('. ') || undefined
     return new PlantsError(error.kind, message, { ...error, hint, cause: error })
+  }
+
+  /** A terminal that has closed, which interrupts the import, can show nothing any more. */
+  async #writeSummaryAfter(error: PlantsError, importer: Importer): Promise<void> {
+    try {
+      await this.writeSummary(importer)
+    } catch (outputError) {
+      if (!error.isInterruption) throw outputError
+    }
   }
 
   /**
