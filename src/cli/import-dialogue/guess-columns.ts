@@ -26,7 +26,7 @@ export interface SampleColumn {
 export const columnWords: Record<FieldName, readonly string[]> = {
   id: [
     ...'id nr no n number code numero numer cislo № номер 番号 编号 編號 번호'.split(' '),
-    ...'lp num stt szam αριθμός מספר رقم क्रमांक ลำดับ'.split(' '),
+    ...'lp num stt szam αριθμόσ מספר رقم क्रमांक ลำดับ'.split(' '),
   ],
   name: [
     ...'name species plant nom espece nombre especie nome naam nazwa nazev'.split(' '),
