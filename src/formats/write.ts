@@ -1,8 +1,9 @@
 /*
  * Writes plants as NDJSON, JSON, CSV or TSV, for exports and for lists on stdout.
  *
- * A table is written so that an import reads back the same: the import trims cells, and takes
- * `#N/A` for the error of a formula, unless a cell is in quotes.
+ * A table is written so that an import reads back the same, except for the plants that an export
+ * rejects (`export/encode.ts`): the import trims cells, and takes `#N/A` for the error of a
+ * formula, unless a cell is in quotes.
  */
 import { fieldNames } from '../plant/fields.js'
 import { toJson } from '../plant/json.js'

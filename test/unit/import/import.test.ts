@@ -251,6 +251,29 @@ describe('an import of records without ids', () => {
   )
 })
 
+test('an import examines the files behind a pipe before it stores anything', async () => {
+  user.write('names.csv', 'name\nMoss\n')
+  const err = expect.stringContaining('names.csv has no column "id"')
+  expect(await user.import('- names.csv', 'id,name\n1,Fern\n')).toEqual({ code: 2, err })
+  expect(user.has('data')).toBe(false)
+})
+
+test.each([
+  ['a table whose first column has brackets', '--map id=[no]', '[no],name\n1,Fern\n'],
+  ['a title like a line of YAML', '--format csv', '- Stock: spring 2026\nid,name\n1,Fern\n'],
+  ['a header like a tag', '--format csv --map id=<id>', '<id>,name\n1,Fern\n'],
+])('an import reads %s', async (_, flags, table) => {
+  expect(await user.import(flags, table)).toMatchObject({ code: 0, created: 1 })
+})
+
+test('the error about an encoding names the line of a file whose rows end with CR', async () => {
+  user.write('mac.csv', latin1('id,name\r1,Fern\r2,Moss\r3,Fr\x9fhling\r'))
+  const { code, err } = await user.import('mac.csv')
+  expect([code, err]).toEqual([2, expect.stringContaining('is not UTF-8 (line 4, byte 5)')])
+  expect(err).toContain('line 4 reads: 3,')
+  expect(await user.import('mac.csv --encoding macintosh')).toMatchObject({ created: 3 })
+})
+
 test('an import creates the store if only a later file has a valid record', async () => {
   user.write('one.csv', 'id,name\nx,Fern\n')
   user.write('two.csv', 'id,name\n2,Moss\n')
