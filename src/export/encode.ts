@@ -1,4 +1,5 @@
 /* Encodes the plants of an export in its format. */
+import { createInputError } from '../errors.js'
 import { createRecordWriter, type FileFormat } from '../formats/write.js'
 import type { StoredPlant } from '../plant/plant.js'
 import type { ReadQuery } from '../stores/query.js'
@@ -24,16 +25,44 @@ export function encodePlants(
   format: FileFormat,
 ): AsyncGenerator<ExportBlock> {
   const pages = store?.read(query) ?? []
-  return format === 'xlsx' ? encodeWorkbook(pages) : encodePages(pages, createRecordWriter(format))
+  if (format === 'xlsx') return encodeWorkbook(pages)
+  const isTable = format === 'csv' || format === 'tsv'
+  return encodePages(pages, createRecordWriter(format), isTable ? assertFitsTable : undefined)
 }
 
 async function* encodePages(
   pages: Pages,
   { add, end }: ReturnType<typeof createRecordWriter>,
+  assertFits: ((plant: StoredPlant) => void) | undefined,
 ): AsyncGenerator<ExportBlock> {
-  for await (const page of pages) yield { length: page.length, content: add(page) }
+  for await (const page of pages) {
+    if (assertFits) page.forEach(assertFits)
+    yield { length: page.length, content: add(page) }
+  }
   yield { length: 0, content: end() }
 }
+
+/**
+ * An import reads an empty cell as no name, and removes CR and LF at the ends of a cell.
+ *
+ * @throws {PlantsError} `input` for a plant that an import of the table would read differently
+ */
+function assertFitsTable({ id, name, tag = '' }: StoredPlant): void {
+  const reason = findUnfitReason(name, tag)
+  if (reason !== undefined)
+    throw createInputError(
+      `Plant ${id} does not fit in a table: ${reason}`,
+      'Export to another format, such as .ndjson',
+    )
+}
+
+function findUnfitReason(name: string, tag: string): string | undefined {
+  if (name === '') return 'its name is empty'
+  if (endsWithLineEnd.test(name)) return 'its name begins or ends with a line end'
+  return endsWithLineEnd.test(tag) ? 'its tag begins or ends with a line end' : undefined
+}
+
+const endsWithLineEnd = /^[\r\n]|[\r\n]$/
 
 /**
  * A workbook is compressed, so a block of it has no plants of its own. It counts those that were

@@ -81,7 +81,7 @@ function createTooManyError({ id }: StoredPlant): Error {
   )
 }
 
-const anotherFormat = 'Export to another format, such as .csv'
+const anotherFormat = 'Export to another format, such as .ndjson'
 
 /**
  * Formats a cell with a text. Its type keeps a spreadsheet from reading more into it: `=1+1` does

@@ -64,8 +64,9 @@ const odd = fc.oneof(
     maxLength: 6,
   }),
 )
-// A table keeps no empty text, and an import of a workbook no white space at its ends.
-const filled = odd.filter((one) => one !== '')
+// A table keeps no empty text and no line ends at the ends of a text, and an import of a workbook
+// no white space there.
+const filled = odd.map((one) => one.replace(/^[\r\n]+|[\r\n]+$/g, '')).filter((one) => one !== '')
 const lookalikes = fc.string({
   unit: fc.constantFrom(...'_x0041\u0001\r\ufffe\uffff'),
   maxLength: 20,
@@ -113,13 +114,13 @@ test('a table quotes a string that an import would trim, or take for an error', 
   )
 })
 
-test('an export to a .gz file is compressed, and a table does not keep empty names and tags', async () => {
-  await plant({ id: 1n, name: '' }, { id: 2n, name: 'A', tag: '' }, { id: 4n, name: 'Fern' })
+test('an export to a .gz file is compressed, and a table does not keep empty tags', async () => {
+  await plant({ id: 2n, name: 'A', tag: '' }, { id: 4n, name: 'Fern' })
   const { out } = await user.run('export out.csv.gz')
   const bytes = bytesOf('out.csv.gz')
-  expect(JSON.parse(out)).toMatchObject({ plants: 3, bytes: bytes.length })
-  expect(zlib.gunzipSync(bytes).toString()).toBe('id,name,tag\n1,"",\n2,A,""\n4,Fern,\n')
-  expect((await user.run('import out.csv.gz --store ./copy.db')).code).toBe(6)
+  expect(JSON.parse(out)).toMatchObject({ plants: 2, bytes: bytes.length })
+  expect(zlib.gunzipSync(bytes).toString()).toBe('id,name,tag\n2,A,""\n4,Fern,\n')
+  expect((await user.run('import out.csv.gz --store ./copy.db')).code).toBe(0)
   expect((await user.run('export --store ./copy.db')).out).toBe(
     '{"id":2,"name":"A"}\n{"id":4,"name":"Fern"}\n',
   )
@@ -230,10 +231,10 @@ test.each<[what: string, unfit: Omit<NewPlant, 'id'>, reason: string]>([
     2,
     expect.stringContaining(`plants: Plant 7 does not fit in a workbook: ${reason}`),
   ])
-  expect(err).toContain('\n  Export to another format, such as .csv\n')
+  expect(err).toContain('\n  Export to another format, such as .ndjson\n')
   expect(user.read('out.xlsx')).toBe('old')
   expect(readdirSync(user.home).toSorted()).toEqual(['data', 'out.xlsx'])
-  expect((await user.run('export out.csv')).code).toBe(0)
+  expect((await user.run('export out.ndjson')).code).toBe(0)
 })
 
 test('a workbook holds strings of 32,767 UTF-16 units, and leaves out an empty tag', async () => {
@@ -243,6 +244,32 @@ test('a workbook holds strings of 32,767 UTF-16 units, and leaves out an empty t
   await user.run('import out.xlsx --store ./copy.db')
   const { out } = await user.run('export --store ./copy.db')
   expect(out).toBe(`{"id":1,"name":"${name}"}\n`)
+})
+
+test.each([
+  ['an empty name', { name: '' }, 'its name is empty'],
+  [
+    'a name with a line feed at its end',
+    { name: 'Fern\n' },
+    'its name begins or ends with a line end',
+  ],
+  [
+    'a tag with CR at its start',
+    { name: 'a', tag: '\rb' },
+    'its tag begins or ends with a line end',
+  ],
+])('an export rejects %s in a table, and NDJSON keeps it', async (_, unfit, reason) => {
+  await plant(fern, { id: 7n, ...unfit })
+  for (const file of ['out.csv', 'out.tsv']) {
+    user.write(file, 'old')
+    const { code, err } = await user.run(`export ${file} --yes`)
+    const message = `plants: Plant 7 does not fit in a table: ${reason}`
+    expect([code, err]).toEqual([2, expect.stringContaining(message)])
+    expect(user.read(file)).toBe('old')
+  }
+  const { out } = await user.run('export')
+  await user.run('import --store ./copy.db', { stdin: out })
+  expect((await user.run('export --store ./copy.db')).out).toBe(out)
 })
 
 test('an export to a workbook ends at the first plant that the sheet cannot hold', async () => {
