@@ -53,7 +53,8 @@ function explainConflicts(
     const result = assertDefined(results[index])
     if ('error' in result) return outcome
     const id = getTargetId(result)
-    if (outcome.type === 'created') createdLines.set(id, assertDefined(lines[index]))
+    if (outcome.type === 'created' && !outcome.isReplayed)
+      createdLines.set(id, assertDefined(lines[index]))
     if (result.idSource === 'generated') return explainGeneratedId(outcome, id)
     const firstLine = createdLines.get(id)
     if (firstLine === undefined || !isConflict(outcome)) return outcome

@@ -243,6 +243,15 @@ test('an import of two files that have the same plant creates it once, and skips
   expect(await user.import('one two')).toMatchObject({ code: 0, created: 1, skipped: 1 })
 })
 
+test('an import names the record that created a plant, and not an equal one behind it', async () => {
+  const user = new ImportSandbox()
+  const store = await serveFile(join(user.home, 'service.db'))
+  Object.assign(user.env, { PLANTS_STORE: store, PLANTS_TOKEN: token })
+  const result = await user.import('--concurrency 1', 'id,name\n1,Fern\n1,Fern\n1,Moss\n')
+  expect(result).toMatchObject({ created: 1, skipped: 1, rejected: { 409: 1 } })
+  expect(result.err).toContain('stdin:4: The id 1 also occurs in line 2, with a different plant')
+})
+
 test('an import of one record whose outcome is unknown proposes no option of create', async () => {
   const service = await startPlantService({ behave: () => buildJsonResponse(501, {}) })
   const user = importerAt(service.address)
