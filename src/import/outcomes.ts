@@ -48,21 +48,22 @@ function explainConflicts(
   { lines }: Chunk,
 ): RecordOutcome[] {
   if (!outcomes.some(isConflict)) return outcomes
-  const createdLines = new Map<bigint, number>()
+  // A repeated import skips what it has created before, and says the same.
+  const firstLines = new Map<bigint, number>()
   return outcomes.map((outcome, index) => {
     const result = assertDefined(results[index])
     if ('error' in result) return outcome
     const id = getTargetId(result)
-    if (outcome.type === 'created' && !outcome.isReplayed)
-      createdLines.set(id, assertDefined(lines[index]))
+    const isStored = outcome.type === 'created' || outcome.type === 'skipped'
+    if (isStored && !firstLines.has(id)) firstLines.set(id, assertDefined(lines[index]))
     if (result.idSource === 'generated') return explainGeneratedId(outcome, id)
-    const firstLine = createdLines.get(id)
+    const firstLine = firstLines.get(id)
     if (firstLine === undefined || !isConflict(outcome)) return outcome
     return explainRepetition(outcome, result, firstLine)
   })
 }
 
-/** @param firstLine the line of the record that has created the plant of the change */
+/** @param firstLine the line of the first record that equals the plant of the change */
 function explainRepetition(
   { problem }: Extract<RecordOutcome, { problem: RecordProblem }>,
   change: MappedChange,

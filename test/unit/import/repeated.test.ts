@@ -251,3 +251,11 @@ test('a short row keeps the tag in a CSV, and an empty cell removes it', async (
   expect(result).toMatchObject({ code: 0, updated: 2 })
   expect(await listNames()).toEqual(['1,Fern 2,shade', '2,Moss 2,'])
 })
+
+test('a repeated import rejects the same records for the same reasons', async () => {
+  user.write('list.csv', 'name,tag\nMoss,wet\nMoss,dry\n')
+  await user.import('list.csv --by-name --rejects first')
+  await user.import('list.csv --by-name --rejects second')
+  expect(user.read('first')).toContain('it is the plant of line 2')
+  expect(user.read('second')).toBe(user.read('first'))
+})
