@@ -236,14 +236,10 @@ export class HttpServer {
   #rejectConnection(socket: Socket, code: string): void {
     const connection = this.#connections.find(socket)
     const response = connection?.request?.response
-    const hasLeft = code === 'ECONNRESET' || code === 'EPIPE' || response?.socket === null
-    if (hasLeft || !socket.writable) {
-      socket.destroy()
-      return
-    }
     const from = socket.remoteAddress
-    if (!connection) {
-      this.#log.record({ outcome: 'handshake', code, from })
+    const hasLeft = code === 'ECONNRESET' || code === 'EPIPE'
+    if (!connection && !hasLeft) this.#log.record({ outcome: 'handshake', code, from })
+    if (!connection || hasLeft || !socket.writable || response?.socket === null) {
       socket.destroy()
       return
     }
