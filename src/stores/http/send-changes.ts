@@ -188,13 +188,15 @@ export async function sendChanges(
       failureController.abort(outcome.problem)
   }
 
-  let nextIndex = 0
+  const sends: Promise<void>[] = []
   const sendRemainingChanges = async () => {
-    while (nextIndex < changes.length && !stopSignal.aborted) {
-      const index = nextIndex
-      nextIndex += 1
+    while (sends.length < changes.length && !stopSignal.aborted) {
+      const index = sends.length
       const id = getTargetId(assertDefined(changes[index]))
-      const sendPromise = Promise.resolve(lastSendById.get(id)).then(() => sendChangeAt(index))
+      // While a change has no outcome, only the changes that are close behind it are sent.
+      const previousSends = [sends[index - concurrency], lastSendById.get(id)]
+      const sendPromise = Promise.all(previousSends).then(() => sendChangeAt(index))
+      sends.push(sendPromise)
       lastSendById.set(id, sendPromise)
       await sendPromise
     }
