@@ -80,6 +80,15 @@ export function toError(problem: Problem): PlantsError {
   return new PlantsError(problem.kind, problem.message, { ...problem })
 }
 
+/**
+ * Returns true if the change may be made again although it may be stored, as after a commit whose
+ * outcome is unknown. Any other create would find its own plant, and report a conflict.
+ */
+export function isRepeatable(change: Change): boolean {
+  if (change.type === 'create') return change.key !== undefined || change.ifExists !== undefined
+  return change.type === 'update' && change.ifMissing === 'create'
+}
+
 export function getTargetId(change: Change): bigint {
   if (change.type === 'delete') return change.id
   return change.type === 'create' ? change.plant.id : change.patch.id

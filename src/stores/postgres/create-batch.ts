@@ -12,7 +12,7 @@
  * docs/design/group-commit.md compares this with SQLite.
  */
 import { assertDefined } from '../../errors.js'
-import type { Create, Outcome } from '../change.js'
+import { type Create, isRepeatable, type Outcome } from '../change.js'
 import type { PostgresChangeApplier } from './apply.js'
 import type { PostgresConnection } from './connection.js'
 import type { PostgresDatabase } from './database.js'
@@ -55,7 +55,7 @@ export class CreateBatch {
     try {
       return await this.#database.change(
         (connection) => this.#storeInTransaction(connection),
-        () => mayRepeatCommit(this.#creates),
+        () => this.#creates.every(isRepeatable),
       )
     } finally {
       this.#isOpen = false
@@ -84,17 +84,8 @@ export class CreateBatch {
     const creates = [create]
     const [outcome] = await this.#database.change(
       (connection) => connection.transaction(() => this.#applier.apply(connection, creates)),
-      () => mayRepeatCommit(creates),
+      () => creates.every(isRepeatable),
     )
     return assertDefined(outcome)
   }
-}
-
-/**
- * Returns true if a commit with an unknown outcome may be repeated. Every create must have an
- * idempotency key, with which a create that was stored succeeds again. Without a key, a create that
- * was stored would find its own plant, and report a conflict.
- */
-function mayRepeatCommit(creates: readonly Create[]): boolean {
-  return creates.every(({ key }) => key !== undefined)
 }

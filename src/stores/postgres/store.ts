@@ -2,7 +2,7 @@ import { assertDefined, PlantsError } from '../../errors.js'
 import type { StringFieldName } from '../../plant/fields.js'
 import type { StoredPlant } from '../../plant/plant.js'
 import type { PostgresAddress } from '../address.js'
-import type { Change, Create, Outcome } from '../change.js'
+import { type Change, type Create, isRepeatable, type Outcome } from '../change.js'
 import { type CountQuery, type FieldCounts, type ReadQuery, readInPages } from '../query.js'
 import type {
   DirectStore,
@@ -127,15 +127,6 @@ export class PostgresStore implements DirectStore {
   close(): Promise<void> {
     return this.#database.close()
   }
-}
-
-/**
- * Whether a commit without an answer may be repeated. The changes of an import skip what they find
- * equal, so they do the same thing twice.
- */
-function isRepeatable(change: Change): boolean {
-  if (change.type === 'create') return change.ifExists !== undefined
-  return change.type === 'update' && change.ifMissing === 'create'
 }
 
 /**
