@@ -60,6 +60,8 @@ interface RecordPosition {
   line: number
   /** How many records precede it in all inputs. */
   number: number
+  /** True for the record behind the one at the line, whose own line is not known. */
+  isBehind: boolean
 }
 
 /** A chunk whose records are mapped to changes, perhaps before the previous chunk is stored. */
@@ -162,15 +164,25 @@ export class Importer {
     rejectsFile?.append(formatRejectsHeader(reader, plan), rows)
     await listener.reportChunk(outcomes, rejections, this, input.name)
     const unanswered = outcomes.findIndex((outcome) => !isAnswered(outcome))
-    if (unanswered === -1) return
+    if (unanswered === -1) {
+      this.#moveBehind(input, chunk, firstNumber)
+      return
+    }
     this.#moveTo(input, chunk, firstNumber, unanswered)
-    const outcome = assertDefined(outcomes[unanswered])
+    // A change that may be stored decides the exit code, wherever it is in the chunk.
+    const unknown = outcomes.find(({ type }) => type === 'unknown')
+    const outcome = unknown ?? assertDefined(outcomes[unanswered])
     if ('problem' in outcome) throw toError(outcome.problem)
   }
 
   #moveTo({ name }: ImportInput, { lines }: Chunk, firstNumber: number, index = 0): void {
     const line = assertDefined(lines[index])
-    this.position = { file: name, line, number: firstNumber + index }
+    this.position = { file: name, line, number: firstNumber + index, isBehind: false }
+  }
+
+  #moveBehind({ name }: ImportInput, { lines }: Chunk, firstNumber: number): void {
+    const line = assertDefined(lines.at(-1))
+    this.position = { file: name, line, number: firstNumber + lines.length, isBehind: true }
   }
 
   async #write(changes: readonly MappedChange[], write: Store['write']): Promise<Outcome[]> {

@@ -7,7 +7,13 @@
  */
 import * as fs from 'node:fs'
 import { dirname } from 'node:path'
-import { createUsageError, fileInFolderHint, getSystemCode, PlantsError } from '../errors.js'
+import {
+  createUsageError,
+  describeReason,
+  fileInFolderHint,
+  getSystemCode,
+  PlantsError,
+} from '../errors.js'
 import { AtomicFile, toWriteError } from '../platform/atomic-file.js'
 
 const otherFileHint = 'Choose another file with --rejects'
@@ -44,31 +50,33 @@ export class RejectsFile {
    */
   append(header: string, rows: string): void {
     if (rows === '') return
-    this.#explainErrors(() => {
-      const isFirst = this.#file === undefined
-      this.#file ??= new AtomicFile(this.path)
-      fs.writeFileSync(this.#file.fd, isFirst ? header + rows : rows)
-    })
+    const isFirst = this.#file === undefined
+    const file = this.#file ?? this.#explainErrors(() => new AtomicFile(this.path))
+    this.#file = file
+    try {
+      fs.writeFileSync(file.fd, isFirst ? header + rows : rows)
+    } catch (error) {
+      this.#file = undefined
+      throw createUnfinishedError(this.path, file.path, error)
+    }
   }
 
   /**
    * Gives the file its name, if it has a record.
    *
    * @throws {PlantsError} `unwritable`, for example if the name is taken. Then the records stay in
-   *   the file with the temporary name.
+   *   the file with the temporary name, as after an error of `append`.
    */
   finish(): void {
     const file = this.#file
     if (file === undefined) return
-    this.#explainErrors(() => {
-      try {
-        file.commitNew()
-      } catch (error) {
-        if (getSystemCode(error) !== 'EEXIST') throw error
-        this.#file = undefined
-        throw createTakenError(this.path, file.path, error)
-      }
-    })
+    this.#file = undefined
+    try {
+      file.commitNew()
+    } catch (error) {
+      throw createUnfinishedError(this.path, file.path, error)
+    }
+    file.discard()
     this.isComplete = true
   }
 
@@ -86,8 +94,11 @@ export class RejectsFile {
   }
 }
 
-function createTakenError(path: string, temporaryPath: string, cause: unknown): PlantsError {
-  const message = `Another program has written ${path} during the import`
+function createUnfinishedError(path: string, temporaryPath: string, cause: unknown): PlantsError {
+  const message =
+    getSystemCode(cause) === 'EEXIST'
+      ? `Another program has written ${path} during the import`
+      : `The rejects file ${path} could not be written: ${describeReason(cause)}`
   return new PlantsError('unwritable', message, {
     hint: `The rejected records are in ${temporaryPath}: rename it`,
     cause,

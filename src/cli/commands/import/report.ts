@@ -267,12 +267,14 @@ export class ImportReport {
    * it has stored, so the rest is imported from the record at which the import has ended.
    */
   #describeRest({ position, isComplete }: Importer): string | undefined {
+    if (isComplete) return undefined
     if (hasCapability(this.#context.address, 'direct')) return repeatHint
-    if (position === undefined || isComplete) return undefined
-    const { file, line, number } = position
+    if (position === undefined) return undefined
+    const { file, line, number, isBehind } = position
     const { idFrom } = this.#plan
     const option = idFrom === undefined ? '' : ` with --id-from ${idFrom + BigInt(number)}`
-    return `The import ended at ${file}:${line}: import the rest from there${option}`
+    const preposition = isBehind ? 'after' : 'at'
+    return `The import ended ${preposition} ${file}:${line}: import the rest from there${option}`
   }
 }
 

@@ -45,12 +45,13 @@ export async function runImport(
     const names = plan.byName && (await PlantNames.read(store, greatestId, io.getStopSignal()))
     const listener = new ImportReport(plan, context, rejectsFile)
     const importer = new Importer({ plan, names, rejectsFile, maxRecords, listener, io })
-    await importAll(importer, target, firstReader, plan)
-      .then(() => rejectsFile?.finish())
-      .catch(async (error: unknown) => {
-        if (mayNotBeRepeated(plan, context)) rejectsFile?.finish()
-        throw await listener.explainFailure(error, importer)
-      })
+    try {
+      await importAll(importer, target, firstReader, plan)
+      rejectsFile?.finish()
+    } catch (error) {
+      if (mayNotBeRepeated(plan, context)) rejectsFile?.finish()
+      throw await listener.explainFailure(error, importer)
+    }
     await listener.writeSummary(importer)
     listener.assertComplete(importer)
   } finally {
