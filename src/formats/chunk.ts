@@ -14,7 +14,7 @@ export interface InputOptions {
   key?: string | undefined
   /** The name or the number of the sheet of a workbook. */
   sheet?: string | undefined
-  /** A label of the Encoding Standard, or a name that Python, Excel or iconv-lite has for one. */
+  /** A label of the Encoding Standard, a name of iconv-lite, or the number of a code page. */
   encoding?: string | undefined
   /** The character between the cells of a table; undefined if it is detected. */
   delimiter?: string | undefined

@@ -14,7 +14,7 @@ interface ProgressState {
 export class Progress {
   readonly #io: Pick<Io, 'now' | 'stderr'>
   readonly #isShown: boolean
-  /** The first state of this run. The rate does not count what an earlier run has done. */
+  /** The first state that was drawn, from which the rate is counted. */
   #firstDraw: { timeMs: number; state: ProgressState } | undefined
   #nextDrawMs: number
   #isDrawn = false

@@ -38,8 +38,6 @@ const fernAndRose = [
   { id: 2, name: 'Fern' },
   { id: 9223372036854775807n, name: 'Rose' },
 ]
-const titles = 'My garden,2026\n'.repeat(25)
-
 const failingCommands: FailingCommand[] = [
   ...[
     ['plants import a.csv -s garden.db', names],
@@ -55,19 +53,6 @@ const failingCommands: FailingCommand[] = [
     files: { 'a.json': '[{"name":"Rose","tag":"red"},{"name":"Fern"}]' },
     command: 'plants import a.json -s garden.db',
     ends: [generated],
-  },
-  {
-    title: 'Two files have different columns',
-    files: { 'a.csv': 'Nr,Kind\n1,Rose\n', 'b.csv': 'Id,Title\n2,Fern\n' },
-    command: 'plants import a.csv b.csv --map id=Nr,name=Kind -s garden.db',
-    ends: [/b\.csv has no column "name": line 1 has only "Id", "Title"\n {2}Choose the columns/],
-  },
-  {
-    title: 'The header is below row 20',
-    files: { 'a.csv': `${titles}id,name\n1,Rose\n` },
-    command: 'plants import a.csv -s garden.db',
-    ends: [[{ id: 1, name: 'Rose' }]],
-    code: 6,
   },
   {
     title: 'Ids in JSON are in quotes',

@@ -67,7 +67,7 @@ test.each<[line: string, words: string[]]>([
   ['list --output ', [...outputFormats]],
   ['--store ', ['local']],
   ['create --id ', ['next']],
-  ['import --encoding cp8', ['cp850', 'cp852']],
+  ['import --encoding cp8', ['cp850', 'cp852', 'cp857']],
   ['import --encoding=gb', ['--encoding=gb18030']],
   ['serve --allow ', ['create', 'read', 'update', 'delete']],
   ['tokens create --allow create,read,', ['create,read,update', 'create,read,delete']],

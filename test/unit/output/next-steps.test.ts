@@ -1,7 +1,10 @@
 import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
+import { createClock } from '../../helpers/sandbox/clock.js'
 import { ImportSandbox } from '../../helpers/sandbox/import-sandbox.js'
+import { runPlants } from '../../helpers/sandbox/run.js'
+import { createTemporaryFolder } from '../../helpers/sandbox/temporary-folder.js'
 
 import { buildPlantWorkbook } from '../../helpers/sandbox/workbook.js'
 import { serveFile, testCaller, token } from '../../helpers/scripted-server/service.js'
@@ -128,7 +131,11 @@ test('the warning of an empty tag says how to remove the tag', async () => {
 })
 
 test('a port at which another program closes the connection may be the wrong one', async () => {
-  const server = createServer((socket) => socket.once('data', () => socket.end()))
+  const { now, pass } = createClock()
+  const server = createServer((socket) => {
+    pass() // There is no time for another try.
+    socket.once('data', () => socket.end())
+  })
   await new Promise<void>((resolve) => {
     server.listen(0, '127.0.0.1', resolve)
   })
@@ -136,10 +143,10 @@ test('a port at which another program closes the connection may be the wrong one
     server.close()
   })
   const { port } = server.address() as { port: number }
-  const user = new ImportSandbox()
-  Object.assign(user.env, { PLANTS_TOKEN: token })
-  const { err } = await user.run(['list', '--timeout=1s', `--store=http://127.0.0.1:${port}`])
-  expect(err).toContain(`\
+  const store = ['--store', `http://127.0.0.1:${port}`]
+  const env = { PLANTS_TOKEN: token, PLANTS_CONFIG_DIR: createTemporaryFolder() }
+  const { err } = await runPlants(['list', ...store], { env, now })
+  expect(err).toContain(`
 plants: http://127.0.0.1:${port} did not answer: the connection was closed
   Check the address, its port, and whether it begins with http:// or https://
 `)
