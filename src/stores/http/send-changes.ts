@@ -188,15 +188,13 @@ export async function sendChanges(
       failureController.abort(outcome.problem)
   }
 
-  const sends: Promise<void>[] = []
+  let nextIndex = 0
   const sendRemainingChanges = async () => {
-    while (sends.length < changes.length && !stopSignal.aborted) {
-      const index = sends.length
+    while (nextIndex < changes.length && !stopSignal.aborted) {
+      const index = nextIndex
+      nextIndex += 1
       const id = getTargetId(assertDefined(changes[index]))
-      // While a change has no outcome, only the changes that are close behind it are sent.
-      const previousSends = [sends[index - concurrency], lastSendById.get(id)]
-      const sendPromise = Promise.all(previousSends).then(() => sendChangeAt(index))
-      sends.push(sendPromise)
+      const sendPromise = Promise.resolve(lastSendById.get(id)).then(() => sendChangeAt(index))
       lastSendById.set(id, sendPromise)
       await sendPromise
     }
