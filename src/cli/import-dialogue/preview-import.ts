@@ -1,7 +1,7 @@
 import { assertDefined } from '../../errors.js'
 import { describeRejectedRecord } from '../../import/format-rejects.js'
 import type { ImportInput } from '../../import/input-file.js'
-import { type ImportPlan, openInput } from '../../import/inputs.js'
+import { examineInputs, type ImportPlan, openInput } from '../../import/inputs.js'
 import { Mapper, type MapperState } from '../../import/map-record.js'
 import { PlantNames } from '../../import/names.js'
 import type { Io } from '../../platform/io.js'
@@ -27,8 +27,7 @@ export async function previewImport(plan: ImportPlan, io: Io): Promise<ImportPre
   const reasons: string[] = []
   const warnings: string[] = []
   const counts = { acceptedCount: 0, rejectedCount: 0 }
-  // Only the counts are shown, so it does not matter which ids are generated.
-  const names = plan.byName && (await PlantNames.read(undefined, undefined))
+  const names = plan.byName && (await readNames(plan, io))
   const state: MapperState = { recordCount: 0, names }
   for (const input of plan.inputs)
     for await (const reason of readReasons(input, plan, { state, warnings }, io)) {
@@ -36,6 +35,19 @@ export async function previewImport(plan: ImportPlan, io: Io): Promise<ImportPre
       if (reason !== undefined && reasons.length < maxReasons) reasons.push(reason)
     }
   return { ...counts, reasons, warnings }
+}
+
+/**
+ * Only counts are shown, so it does not matter which ids are generated, but they must be above all
+ * ids in the files, as in the import.
+ */
+async function readNames(plan: ImportPlan, io: Io): Promise<PlantNames> {
+  const firstReader = await openInput(assertDefined(plan.inputs[0]), plan, io)
+  try {
+    return await PlantNames.read(undefined, await examineInputs(plan, firstReader, io))
+  } finally {
+    firstReader.close()
+  }
 }
 
 /**
