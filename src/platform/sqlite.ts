@@ -144,6 +144,12 @@ export function findPrimaryCode(error: unknown): number | undefined {
     : codesByText[error.message]
 }
 
+/** Returns an extended result code, or undefined if the driver does not report it. */
+export function findExtendedCode(error: unknown): number | undefined {
+  if (!isSqliteError(error) || !('errcode' in error)) return undefined
+  return typeof error.errcode === 'number' ? error.errcode : undefined
+}
+
 /**
  * Returns the code of the system call that failed within SQLite, such as `EMFILE`, or undefined if
  * the driver does not report it: the driver of Node.js does not.

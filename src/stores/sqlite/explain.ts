@@ -15,6 +15,7 @@ import {
   toSpaceHint,
 } from '../../errors.js'
 import {
+  findExtendedCode,
   findPrimaryCode,
   findSystemCode,
   SQLITE_BUSY,
@@ -61,6 +62,9 @@ const brokenDisk: Explanation = {
 }
 const denied: Explanation = { kind: 'accessDenied', hint: permissionHint }
 
+/** SQLite could not enlarge the index of the log. */
+const IOERR_SHMSIZE = 4874
+
 /** This stands for ENOENT if the directory of the file is missing. */
 const missingFolder = 'missing folder'
 
@@ -70,6 +74,7 @@ const explanations: Readonly<Record<string | number, Explanation>> = {
   [SQLITE_PROTOCOL]: inUse,
   [SQLITE_FULL]: fullDisk,
   [SQLITE_IOERR]: brokenDisk,
+  [IOERR_SHMSIZE]: fullDisk,
   [SQLITE_CANTOPEN]: denied,
   [SQLITE_READONLY]: denied,
   // SQLite also uses this code for a page that the disk fails to read.
@@ -148,7 +153,8 @@ function findCode(error: unknown, path: string): number | string | undefined {
     const saysMore =
       (resultCode === SQLITE_CANTOPEN && kind !== undefined) ||
       (resultCode === SQLITE_IOERR && kind === 'unavailable')
-    return saysMore ? systemCode : resultCode
+    if (saysMore) return systemCode
+    return findExtendedCode(error) === IOERR_SHMSIZE ? IOERR_SHMSIZE : resultCode
   }
   const systemCode = getSystemCode(error)
   if (systemCode === undefined || describeCode(systemCode) === undefined) return undefined
