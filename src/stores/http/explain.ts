@@ -23,12 +23,13 @@ export interface Failure {
   isOutcomeUnknown?: boolean
 }
 
-interface Cause {
+interface Explanation {
   kind: ErrorKind
   /** The kind and the hint of a request that reads, if they differ: a read changes nothing. */
   readKind?: ErrorKind
   readHint?: string
-  words?: string
+  /** By default, the reason is what the system, Node.js or OpenSSL says. */
+  reason?: string
   hint?: string
 }
 
@@ -36,27 +37,27 @@ const baseUrlHint =
   'Check the address: it must be the base URL of a Plant Store, the part before /plants'
 const proxyHint = 'Check HTTPS_PROXY or HTTP_PROXY, or bypass the proxy with NO_PROXY'
 
-const moved: Cause = {
+const moved: Explanation = {
   kind: 'accessDenied',
   hint: 'If the new address is right, use it with --store',
 }
-const missingOperation: Cause = {
+const missingOperation: Explanation = {
   kind: 'rejected',
   hint: 'Check the address: it must be the base URL. If it is, the service does not offer this',
 }
-const busy: Cause = { kind: 'unavailable', hint: 'Try again later' }
-const missingPlant: Cause = { kind: 'notFound' }
+const busy: Explanation = { kind: 'unavailable', hint: 'Try again later' }
+const missingPlant: Explanation = { kind: 'notFound' }
 /** A wrong address can lead to an Error, too: `GET /plants/plants` asks for a plant. */
-const rejection: Cause = { kind: 'rejected', readHint: baseUrlHint }
-const foreignRejection: Cause = { kind: 'rejected', hint: baseUrlHint }
-const serverError: Cause = {
+const rejection: Explanation = { kind: 'rejected', readHint: baseUrlHint }
+const foreignRejection: Explanation = { kind: 'rejected', hint: baseUrlHint }
+const serverError: Explanation = {
   kind: 'badResponse',
   readKind: 'unavailable',
   readHint: 'Try again later',
 }
-const unusable: Cause = { kind: 'badResponse', readKind: 'accessDenied', hint: baseUrlHint }
+const unusable: Explanation = { kind: 'badResponse', readKind: 'accessDenied', hint: baseUrlHint }
 
-const causesByStatus: Readonly<Record<number, Cause>> = {
+const explanationsByStatus: Readonly<Record<number, Explanation>> = {
   301: moved,
   302: moved,
   307: moved,
@@ -73,53 +74,53 @@ const causesByStatus: Readonly<Record<number, Cause>> = {
   503: busy,
 }
 
-const unreachable: Cause = { kind: 'unavailable', hint: 'Check the address and the network' }
-const timedOut: Cause = { ...unreachable, words: 'it timed out' }
+const unreachable: Explanation = { kind: 'unavailable', hint: 'Check the address and the network' }
+const timedOut: Explanation = { ...unreachable, reason: 'it timed out' }
 /** Another program closes a connection at which it gets HTTP, and so do ports that speak TLS. */
-const closed: Cause = {
+const closed: Explanation = {
   kind: 'unavailable',
-  words: 'the connection was closed',
+  reason: 'the connection was closed',
   hint: 'Check the address, its port, and whether it begins with http:// or https://',
 }
-const noTls: Cause = {
+const noTls: Explanation = {
   kind: 'accessDenied',
-  words: 'the TLS handshake failed',
+  reason: 'the TLS handshake failed',
   hint: 'If the service has no TLS, begin the address with http://',
 }
-const noHttp: Cause = {
+const noHttp: Explanation = {
   kind: 'accessDenied',
-  words: 'the response is not HTTP',
+  reason: 'the response is not HTTP',
   hint: 'Check the address: another program may answer at this port',
 }
-const untrusted: Cause = {
+const untrusted: Explanation = {
   kind: 'accessDenied',
   hint: 'If you trust its issuer, give --ca-cert a file with the certificate of the issuer',
 }
 
 /** The key is the code of an error of the system, Node.js, OpenSSL or this program. */
-const causesByCode: Readonly<Record<string, Cause>> = {
+const explanationsByCode: Readonly<Record<string, Explanation>> = {
   '': unreachable, // an error without a code
   EAI_AGAIN: unreachable,
   EHOSTUNREACH: unreachable,
   ENETUNREACH: unreachable,
   ECONNREFUSED: {
     kind: 'unavailable',
-    words: 'the connection was refused',
+    reason: 'the connection was refused',
     hint: 'Check the host and the port, and that the service is running there',
   },
   ENOTFOUND: {
     kind: 'accessDenied',
-    words: 'the host is unknown',
+    reason: 'the host is unknown',
     hint: 'Check its name for typing errors',
   },
   TIMEOUT: timedOut,
   ETIMEDOUT: timedOut,
   ECONNRESET: closed,
   EPIPE: closed,
-  HPE_HEADER_OVERFLOW: { ...noHttp, words: 'the response headers are larger than 16 KiB' },
+  HPE_HEADER_OVERFLOW: { ...noHttp, reason: 'the response headers are larger than 16 KiB' },
   TLS_PORT: {
     kind: 'accessDenied',
-    words: 'its port speaks TLS, not plain HTTP',
+    reason: 'its port speaks TLS, not plain HTTP',
     hint: 'Begin the address with https://',
   },
   EPROTO: noTls,
@@ -145,7 +146,7 @@ const causesByCode: Readonly<Record<string, Cause>> = {
     hint: 'Write USER:PASSWORD@ before its host in HTTPS_PROXY or HTTP_PROXY',
   },
 }
-const otherCause: Cause = {
+const otherExplanation: Explanation = {
   kind: 'accessDenied',
   hint: 'Check the address and the certificate of the service',
 }
@@ -167,9 +168,9 @@ export function explainResponse(
 ): Failure {
   const { status, headers } = response
   const errorBody = parseError(response)
-  const cause = findCause(request, status, errorBody)
+  const explanation = findExplanation(request, status, errorBody)
   const isRead = request.method === 'GET'
-  const kind = (isRead && cause.readKind) || cause.kind
+  const kind = (isRead && explanation.readKind) || explanation.kind
   const proxyClause = errorBody === undefined ? describeForwardingProxy(client) : ''
   const summary = `${client.address.name} answered ${status}${proxyClause}`
   // A user of several services must know which of them rejects the token, or is busy.
@@ -177,36 +178,40 @@ export function explainResponse(
   const message = errorBody
     ? start + errorBody.message
     : summary + describeContent(client, request, response)
-  const retryAfterMs = cause.kind === 'unavailable' ? parseRetryAfter(headers) : undefined
+  const retryAfterMs = explanation.kind === 'unavailable' ? parseRetryAfter(headers) : undefined
   // Only a rejection has the value of the service.
   const isRejection = getExitCode(kind) < getExitCode('unavailable')
   const error = new PlantsError(kind, message + describeDelay(retryAfterMs), {
     status,
     requestId: truncateToLine(String(headers['request-id'] ?? '')) || undefined,
-    hint: proxyClause === '' ? chooseHint(cause, isRead, client.access) : proxyHint,
+    hint: proxyClause === '' ? chooseHint(explanation, isRead, client.access) : proxyHint,
     retryAfterMs,
     ...(isRejection && { error: errorBody?.error ?? status }),
   })
   return { error, isOutcomeUnknown: kind === 'badResponse' && status >= 500 }
 }
 
-function findCause({ path }: HttpRequest, status: number, errorBody?: ErrorBody): Cause {
+function findExplanation(
+  { path }: HttpRequest,
+  status: number,
+  errorBody?: ErrorBody,
+): Explanation {
   const value = errorBody?.error ?? status
   // A 409 without an Error may come from a proxy on the way, so nothing says that the id exists.
   if (status === 409 && errorBody === undefined) return foreignRejection
   // On a path without an id, a 404 may say that the service lacks the operation.
   const isAboutId = errorBody !== undefined && path.startsWith('/plants/')
   if (status === 404 && value === 404 && isAboutId) return missingPlant
-  const hasOwnCause = status === 400 && [401, 403, 409].includes(value)
-  const cause = causesByStatus[hasOwnCause ? value : status]
-  if (cause) return cause
+  const hasOwnExplanation = status === 400 && [401, 403, 409].includes(value)
+  const explanation = explanationsByStatus[hasOwnExplanation ? value : status]
+  if (explanation) return explanation
   if (status >= 500) return serverError
   if (status < 400) return unusable
   return errorBody === undefined ? foreignRejection : rejection
 }
 
 function chooseHint(
-  { kind, hint, readHint = hint }: Cause,
+  { kind, hint, readHint = hint }: Explanation,
   isRead: boolean,
   { tokenHint }: ServiceAccess,
 ): string | undefined {
@@ -222,39 +227,38 @@ function describeDelay(retryAfterMs: number | undefined): string {
 export function explainNoResponse(
   client: HttpClient,
   { method }: HttpRequest,
-  { cause: reason, isSent }: NoResponse,
+  { cause, isSent }: NoResponse,
 ): Failure {
   const { address, access } = client
   const mayHaveChanged = isSent && method !== 'GET'
   // A signal has ended the request, so no repetition can show the outcome.
-  if (reason instanceof PlantsError) {
-    const { message } = reason
-    const error = mayHaveChanged
-      ? new PlantsError('noResponse', message, { cause: reason })
-      : reason
+  if (cause instanceof PlantsError) {
+    const { message } = cause
+    const error = mayHaveChanged ? new PlantsError('noResponse', message, { cause }) : cause
     return { error }
   }
-  const code = findCode(reason)
-  const cause = causesByCode[code] ?? (code.startsWith('HPE_') ? noHttp : otherCause)
-  const { kind, words = describeConnectionFailure(reason), hint } = cause
+  const code = findCode(cause)
+  const explanation =
+    explanationsByCode[code] ?? (code.startsWith('HPE_') ? noHttp : otherExplanation)
+  const { kind, reason = describeConnectionFailure(cause), hint } = explanation
   // A port that answers plain HTTP with a TLS alert has not understood the request.
   if (!isSent || code === 'TLS_PORT') {
-    const message = `Could not reach ${address.name}${describeProxy(access.proxy)}: ${words}`
+    const message = `Could not reach ${address.name}${describeProxy(access.proxy)}: ${reason}`
     const isOfProxy = access.proxy !== undefined && kind === 'unavailable'
     const unreachedHint = isOfProxy ? proxyHint : hint
-    return { error: new PlantsError(kind, message, { hint: unreachedHint, cause: reason }) }
+    return { error: new PlantsError(kind, message, { hint: unreachedHint, cause }) }
   }
-  const message = `${address.name} did not answer${describeForwardingProxy(client)}: ${words}`
+  const message = `${address.name} did not answer${describeForwardingProxy(client)}: ${reason}`
   const error = mayHaveChanged
-    ? new PlantsError('noResponse', message, { cause: reason })
-    : new PlantsError('unavailable', message, { hint, cause: reason })
+    ? new PlantsError('noResponse', message, { cause })
+    : new PlantsError('unavailable', message, { hint, cause })
   return { error, isOutcomeUnknown: mayHaveChanged }
 }
 
-/** The key of `causesByCode` for an error. */
-function findCode(reason: unknown): string {
-  if (isTlsAlert(reason)) return 'TLS_PORT'
-  return getSystemCode(reason) ?? (isTimeout(reason) ? 'TIMEOUT' : '')
+/** The key of `explanationsByCode` for an error. */
+function findCode(cause: unknown): string {
+  if (isTlsAlert(cause)) return 'TLS_PORT'
+  return getSystemCode(cause) ?? (isTimeout(cause) ? 'TIMEOUT' : '')
 }
 
 /**
