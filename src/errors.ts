@@ -196,7 +196,6 @@ const fullDiskHint = 'Free some space on its disk'
 /** Returns what to do about a file that cannot grow, or undefined for any other code. */
 export function toSpaceHint(code: string | undefined): string | undefined {
   if (code === 'ENOSPC') return fullDiskHint
-  if (code === 'EDQUOT') return 'Delete some files of this user on its disk'
   if (code === 'EFBIG') return 'Raise the limit of file sizes, which ulimit -f shows'
   return undefined
 }

@@ -101,7 +101,6 @@ const explanations: Readonly<Record<string | number, Explanation>> = {
     hint: 'Choose a file that plants has created',
   },
   ENOSPC: fullDisk,
-  EDQUOT: { kind: 'unavailable', hint: toSpaceHint('EDQUOT') },
   EFBIG: { kind: 'unavailable', hint: toSpaceHint('EFBIG') },
   EMFILE: { kind: 'unavailable', hint: toDescriptorsHint('EMFILE') },
   ENFILE: { kind: 'unavailable', hint: toDescriptorsHint('ENFILE') },
