@@ -110,7 +110,9 @@ export class Connections {
   /** Says whose token the request in progress has. */
   setCaller(socket: Socket, caller: Caller): void {
     const connection = this.#connections.get(socket)
-    if (connection) Object.assign(connection, { caller, acceptedAtMs: performance.now() })
+    if (!connection) return
+    connection.caller = caller
+    connection.acceptedAtMs = performance.now()
   }
 
   /**

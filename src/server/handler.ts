@@ -13,7 +13,7 @@ import {
   createChallengeError,
   type TokenSource,
 } from './authenticate.js'
-import { findMaxBodyBytes, validateBodyType } from './body.js'
+import { findMaxBodyBytes, maxSmallBodyBytes, validateBodyType } from './body.js'
 import { buildCorsHeaders, buildPreflightResponse } from './cors.js'
 import { createInvalidHttpError, toHttpError } from './http-error.js'
 import type { Log } from './log.js'
@@ -129,9 +129,6 @@ async function runOperation(state: RequestState, options: HandlerOptions): Promi
     else response.once('close', release)
   }
 }
-
-/** A larger body takes long to parse. */
-const maxSmallBodyBytes = 65_536
 
 function findCost({ id }: Operation, { tag, search }: PageQuery, bodyBytes: number): RequestCost {
   const isScan = id === 'countPlants' || tag !== undefined || search !== undefined

@@ -13,6 +13,7 @@ import {
   parsePlant,
 } from '../plant/plant.js'
 import { findProblems } from '../plant/schema.js'
+import { maxSmallBodyBytes } from './body.js'
 import { HttpError } from './http-error.js'
 
 /** A request with more header lines is rejected. */
@@ -85,7 +86,7 @@ function parseJsonBody(bytes: Buffer): unknown {
   const result = parseJson(text)
   if ('value' in result) return result.value
   // To find the error takes long in a large body.
-  const explanation = bytes.length > 65_536 ? '' : `: ${describeSyntaxError(text)}`
+  const explanation = bytes.length > maxSmallBodyBytes ? '' : `: ${describeSyntaxError(text)}`
   throw new HttpError(400, `The body is not JSON${explanation}`)
 }
 
