@@ -42,9 +42,9 @@ export function createMissingFieldsError(
 
 /** Describes what is there instead, in lines below the message. */
 function describeSource({ noun, names, line, sheet, sheets = [] }: FieldSource): string[] {
-  const place = line === undefined ? `${noun}s` : `line ${line}`
-  const sheetPlace = sheet === undefined ? '' : ` of the sheet ${listNames([sheet])}`
-  const details = [`${place}${sheetPlace}: ${listNames(names) || 'none'}`]
+  const position = line === undefined ? `${noun}s` : `line ${line}`
+  const sheetClause = sheet === undefined ? '' : ` of the sheet ${listNames([sheet])}`
+  const details = [`${position}${sheetClause}: ${listNames(names) || 'none'}`]
   if (sheets.length > 1) details.push(`sheets: ${sheets.slice(0, maxSheets).join(', ')}`)
   return details
 }
