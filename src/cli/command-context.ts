@@ -28,7 +28,6 @@ export class CommandContext extends SettingsContext {
       timeoutMs,
       runtime: io,
       retryMs: options.retry,
-      concurrency: options.concurrency,
       findAccess: async (target) => (await loadStoreAccess()).findAccess(target, this),
       findLogin: async (database) => (await loadStoreAccess()).findLogin(database, this),
       onCreated: (path) => reporter.warn(`Created store ${path}`),

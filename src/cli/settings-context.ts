@@ -21,7 +21,7 @@ import { formatOption } from '../platform/shell.js'
 import type { OpenContext } from '../stores/store-kind.js'
 import { type GlobalOptions, mayWaitForPerson } from './global-options.js'
 
-export interface ContextOptions extends GlobalOptions, Pick<OpenContext, 'concurrency'> {
+export interface ContextOptions extends GlobalOptions {
   /** The milliseconds of the option --retry. */
   retry?: OpenContext['retryMs']
 }

@@ -122,8 +122,8 @@ interface TokenAccess<A extends Address> {
   verify(address: A, context: OpenContext): Promise<TokenCheck>
 }
 
-/** The number of requests that a client sends at once, unless the user chooses another one. */
-export const defaultConcurrency = 64
+/** A client sends at most this many requests at once. */
+export const maxConcurrency = 64
 
 /** What a kind may need to open a store. Each kind uses a part of it. */
 export interface OpenContext {
@@ -132,8 +132,6 @@ export interface OpenContext {
   runtime: Runtime
   /** How long a store that has not answered yet is tried, in milliseconds. */
   retryMs?: number | undefined
-  /** The largest number of requests that a client sends at once. */
-  concurrency?: number | undefined
   /** @throws {PlantsError} `unauthorized` without a token, `usage` if others could read it */
   findAccess(target: TokenTarget): Promise<ServiceAccess>
   findLogin(address: PostgresAddress): Promise<Login>

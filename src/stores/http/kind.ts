@@ -31,9 +31,9 @@ export const httpKind: StoreKind<HttpAddress> = {
   toWritable: async (address) => address,
 
   async createOpener(address, context) {
-    const { timeoutMs, runtime, retryMs, concurrency } = context
+    const { timeoutMs, runtime, retryMs } = context
     const access = await context.findAccess(address)
-    const options = { access, timeoutMs, runtime, retryMs, concurrency }
+    const options = { access, timeoutMs, runtime, retryMs }
     const open = async () => new (await import('./http-store.js')).HttpStore(address, options)
     return { openOrCreate: open, openExisting: open }
   },

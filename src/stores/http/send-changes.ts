@@ -18,7 +18,7 @@ import {
   type Outcome,
 } from '../change.js'
 import type { WriteOptions } from '../store.js'
-import { defaultConcurrency } from '../store-kind.js'
+import { maxConcurrency } from '../store-kind.js'
 import { isPlantFailure } from './explain.js'
 import type { HttpClient, HttpRequest } from './http-client.js'
 import { buildCreateRequest, buildPlantRequest } from './plant-request.js'
@@ -164,7 +164,7 @@ export async function sendChanges(
   changes: readonly Change[],
   { signal }: WriteOptions,
 ): Promise<Outcome[]> {
-  const { runtime, concurrency = defaultConcurrency } = client.options
+  const { runtime, concurrency = maxConcurrency } = client.options
   const failureController = new AbortController()
   const furtherSignals = signal ? [signal] : []
   const stopSignal = AbortSignal.any([

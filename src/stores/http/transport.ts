@@ -10,7 +10,7 @@ import type { SecureContext, TLSSocket } from 'node:tls'
 import type { Runtime } from '../../platform/runtime.js'
 import type { HttpAddress } from '../address.js'
 import type { ServiceAccess } from '../credentials.js'
-import { defaultConcurrency } from '../store-kind.js'
+import { maxConcurrency } from '../store-kind.js'
 
 export interface HttpOptions {
   access: ServiceAccess
@@ -18,7 +18,7 @@ export interface HttpOptions {
   timeoutMs: number
   runtime: Runtime
   retryMs?: number | undefined
-  /** The number of requests that are sent at once. */
+  /** At most this many requests are sent at once; 64 by default. */
   concurrency?: number | undefined
 }
 
@@ -54,7 +54,7 @@ const idleTimeoutMs = 4000
 /** @param secureContext is trusted instead of the certificates of the access and of Node.js */
 export async function createTransport(
   { url }: HttpAddress,
-  { access: { ca, proxy }, concurrency = defaultConcurrency }: HttpOptions,
+  { access: { ca, proxy }, concurrency = maxConcurrency }: HttpOptions,
   secureContext?: SecureContext,
 ): Promise<Transport> {
   const pool = { keepAlive: true, maxSockets: concurrency, timeout: idleTimeoutMs }

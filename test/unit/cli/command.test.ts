@@ -139,7 +139,6 @@ test.each<[line: string, code: number]>([
   ['tokens create --expires 36526d', 2],
   ['create --id 1 --name Fern --retry 1h', 0],
   ['create --id 1 --name Fern --retry 3601s', 2],
-  ['import a.csv --concurrency 1025', 2],
   ['serve --request-timeout 24d', 4],
   ['serve --request-timeout 25d', 2],
   ['serve --drain-timeout 25d', 2],

@@ -1,6 +1,5 @@
 import { Option } from 'commander'
 import {
-  createNumberParser,
   createValueError,
   namesWorkbook,
   parseFilePath,
@@ -18,7 +17,6 @@ import type { Io } from '../../../platform/io.js'
 import { quoteWord } from '../../../platform/shell.js'
 import { existsPolicies } from '../../../stores/change.js'
 import { hasCapability } from '../../../stores/kinds.js'
-import { defaultConcurrency } from '../../../stores/store-kind.js'
 import { leaveOutHint, type PlantsCommand } from '../../command.js'
 import { CommandContext } from '../../command-context.js'
 import { addRetry } from '../../options.js'
@@ -57,7 +55,7 @@ export function define(command: PlantsCommand): void {
       'import all plants or none; other programs cannot write to the store meanwhile',
     )
   addReadingOptions(command)
-  addRunningOptions(command)
+  addRetry(command.optionsGroup('Running:'))
     .addExamples(
       'plants import plants.ndjson',
       'plants import stock.xlsx --map name=CommonName,tag=Family --by-name',
@@ -120,17 +118,6 @@ function addReadingOptions(command: PlantsCommand): void {
       'name or number of the sheet to read from a workbook',
       parseNonEmptyString,
     )
-}
-
-function addRunningOptions(command: PlantsCommand): PlantsCommand {
-  command
-    .optionsGroup('Running:')
-    .value(
-      '--concurrency <count>',
-      `maximum number of simultaneous requests to a service (default: ${defaultConcurrency})`,
-      createNumberParser('a whole number', 1, 1024, '64'),
-    )
-  return addRetry(command)
 }
 
 async function importPlants(

@@ -7,6 +7,7 @@ import { type Change, getTargetId, type Outcome } from '../../../stores/change.j
 import { findKind, hasCapability } from '../../../stores/kinds.js'
 import { planChanges } from '../../../stores/plan.js'
 import type { DirectStore, Store } from '../../../stores/store.js'
+import { maxConcurrency } from '../../../stores/store-kind.js'
 import type { CommandContext } from '../../command-context.js'
 
 export interface ImportTarget {
@@ -22,8 +23,6 @@ export interface ImportTarget {
 
 /** An invalid record of one byte takes hundreds of bytes of memory as a problem. */
 const maxRecordsAtOnce = 24_000
-/** A service answers this many requests in less than a second, so that the progress moves. */
-const maxRequests = 500
 
 export function openTarget(plan: ImportPlan, context: CommandContext): Promise<ImportTarget> {
   const isDirect = hasCapability(context.address, 'direct')
@@ -72,7 +71,8 @@ async function openService(context: CommandContext): Promise<ImportTarget> {
   const store = await context.openOrCreateStore()
   return {
     store,
-    maxRecords: maxRequests,
+    // If the service ends the import, no record behind these may be stored.
+    maxRecords: maxConcurrency,
     write: (changes, options) => store.write(changes.map(addKey), options),
     close: () => store.close(),
   }
