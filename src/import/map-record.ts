@@ -65,8 +65,11 @@ export class Mapper {
   readonly #header: Header | undefined
   /** The column with the counted ids of a rejects file; undefined if there is none. */
   readonly #countedIdColumn: number | undefined
-  /** Whether the input is a rejects file that has counted ids, so that none are counted. */
-  #hasCountedIds: boolean
+  /**
+   * Whether the input is a rejects file that has counted ids, so that none are counted. The first
+   * record decides it. Undefined before that.
+   */
+  #hasCountedIds: boolean | undefined
   readonly #columns: readonly (readonly [FieldName, number])[]
   readonly #state: MapperState
   readonly #hasMap: boolean
@@ -81,7 +84,6 @@ export class Mapper {
     this.#header = header
     const countedIdColumn = header?.names.findIndex((name) => foldName(name) === countedIdName)
     this.#countedIdColumn = countedIdColumn === -1 ? undefined : countedIdColumn
-    this.#hasCountedIds = this.#countedIdColumn !== undefined
     this.#columns = [...(header?.columns ?? [])]
     this.#state = state
     this.#hasMap = Object.keys(options.map).length > 0
@@ -100,6 +102,7 @@ export class Mapper {
     const number = this.#state.recordCount
     this.#state.recordCount += 1
     if (raw === null) return createProblem('tooLarge', recordTooLargeReason)
+    this.#hasCountedIds ??= this.#hasCountedId(raw)
     if (typeof raw === 'string') return this.#mapJson(raw, number)
     const width = assertDefined(this.#header).names.length
     if (this.#unnamedColumns.size > 0) this.#noteUnnamedColumns(raw)
@@ -119,9 +122,13 @@ export class Mapper {
     const { idFrom } = this.#options
     if (idFrom === undefined) return undefined
     const id = typeof raw === 'string' ? parseCountedId(raw) : this.#readCountedId(raw)
-    if (id !== undefined) this.#hasCountedIds = true
-    if (this.#hasCountedIds) return isInt64(id) ? id : undefined
-    return idFrom + BigInt(number)
+    if (isInt64(id)) return id
+    return this.#hasCountedIds ? undefined : idFrom + BigInt(number)
+  }
+
+  #hasCountedId(raw: string | Cells): boolean {
+    if (typeof raw !== 'string') return this.#countedIdColumn !== undefined
+    return this.#options.idFrom !== undefined && parseCountedId(raw) !== undefined
   }
 
   #readCountedId(cells: Cells | null): unknown {
