@@ -6,6 +6,7 @@ import { createUsageError } from '../errors.js'
 import type { Cell, FormatReader, InputOptions, RawRecord } from '../formats/chunk.js'
 import { countedIdName, isRejectsName, rejectColumns } from '../formats/columns.js'
 import { formatTableCell, spreadsheetError } from '../formats/write.js'
+import { parseJson } from '../plant/json.js'
 import type { RecordProblem } from './rejection-cause.js'
 
 export interface RejectedRecord extends RecordProblem {
@@ -117,9 +118,9 @@ function formatRow(cells: readonly Cell[], delimiter = ','): string {
  * that an earlier rejects file has added. A line that is no object becomes the string
  * `rejected_text`.
  */
-function formatJsonLine({ line, kind, message, countedId }: RejectedRecord, raw: string): string {
+function formatJsonLine({ line, message, countedId }: RejectedRecord, raw: string): string {
   const text = raw.replace(/[\r\n]/g, ' ').trim()
-  const isObject = kind !== 'input' && text.startsWith('{')
+  const isObject = text.startsWith('{') && 'value' in parseJson(text)
   const members = isObject
     ? text.slice(1, -1).replace(membersOfRejectsFile, '').trim()
     : text && `"rejected_text":${JSON.stringify(text)}`

@@ -311,3 +311,12 @@ test('the rejects file of JSON cannot be a table, and that of tabs can', async (
   user.write('list.tsv', 'id\tname\nx\tX\n')
   expect(await user.import('list.tsv --rejects bad.tsv')).toMatchObject({ code: 6 })
 })
+
+test('a record with several possible keys keeps them in the rejects file', async () => {
+  const user = new ImportSandbox()
+  await user.import(
+    '--rejects bad.ndjson',
+    '{"id":1,"name":"Fern"}\n{"Id":3,"iD":4,"name":"Ivy"}\n',
+  )
+  expect(user.read('bad.ndjson')).toContain('"Id":3,"iD":4,"name":"Ivy"}')
+})
