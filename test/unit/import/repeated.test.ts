@@ -10,6 +10,7 @@ import {
 } from '../../helpers/sandbox/import-sandbox.js'
 import { CapturedOutput, createIo } from '../../helpers/sandbox/run.js'
 import { DatabaseSync } from '../../helpers/sandbox/sqlite-file.js'
+import { buildPlantWorkbook, buildRows } from '../../helpers/sandbox/workbook.js'
 
 // An import remembers nothing: the same command reads everything again, and stores what is missing.
 
@@ -185,6 +186,13 @@ describe('an import that was interrupted', () => {
     expect(user.readRejected('bad').map(({ line }) => line)).toEqual([2])
   })
 
+  test('by an unclosed quote of stdin leaves its rejects file', async () => {
+    const firstChunk = `id,name\nx,Fern\n1,${'Moss'.repeat(200_000)}\n`
+    const table = `${firstChunk}2,"Rose\n`
+    expect(await user.import('- --rejects bad', table)).toMatchObject({ code: 2 })
+    expect(user.read('bad')).toMatch(/\n2,.*,x,Fern\n$/)
+  })
+
   test('stores nothing with --atomic, and leaves no rejects file', async () => {
     user.write('list', text)
     const stop = new AbortController()
@@ -250,6 +258,14 @@ test('a short row keeps the tag in a CSV, and an empty cell removes it', async (
   const result = await user.import('--if-exists update', table)
   expect(result).toMatchObject({ code: 0, updated: 2 })
   expect(await listNames()).toEqual(['1,Fern 2,shade', '2,Moss 2,'])
+})
+
+test('a short row of a workbook removes the tag, because its cell is empty', async () => {
+  await user.import('', buildPlantLine(1, 'Fern', 'shade'))
+  user.write('list.xlsx', buildPlantWorkbook(buildRows(['1', 'Fern'])))
+  const result = await user.import('list.xlsx --if-exists update')
+  expect(result).toMatchObject({ code: 0, updated: 1 })
+  expect(await listNames()).toEqual(['1,Fern,'])
 })
 
 test('a repeated import rejects the same records for the same reasons', async () => {
