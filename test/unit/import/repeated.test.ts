@@ -183,6 +183,7 @@ describe('an import that was interrupted', () => {
   test('and read stdin leaves its rejects file', async () => {
     const first = await interrupt('- --rejects bad', text)
     expect(first).toMatchObject({ code: 130, created: 1 })
+    expect(first.err).toContain('run the same command again with a new --rejects file')
     expect(user.readRejected('bad').map(({ line }) => line)).toEqual([2])
   })
 

@@ -268,7 +268,9 @@ export class ImportReport {
    */
   #describeRest({ position, isComplete }: Importer): string | undefined {
     if (isComplete) return undefined
-    if (hasCapability(this.#context.address, 'direct')) return repeatHint
+    // The next run must not overwrite the rejects file of this one.
+    const clause = this.#rejectsFile?.isComplete ? ' with a new --rejects file' : ''
+    if (hasCapability(this.#context.address, 'direct')) return `${repeatHint}${clause}`
     if (position === undefined) return undefined
     const { file, line, number, isBehind } = position
     const { idFrom } = this.#plan
