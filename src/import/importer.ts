@@ -160,8 +160,11 @@ export class Importer {
       countedId: mapper.findCountedId(rejection.raw, firstNumber + rejection.index),
     }))
     addOutcomes(this.counts, outcomes)
-    const rows = formatRejectedRecords(rejections, reader, plan)
-    rejectsFile?.append(formatRejectsHeader(reader, plan), rows)
+    if (rejectsFile && rejections.length > 0)
+      rejectsFile.append(
+        formatRejectsHeader(reader, plan),
+        formatRejectedRecords(rejections, reader, plan),
+      )
     await listener.reportChunk(outcomes, rejections, this, input.name)
     const unanswered = outcomes.findIndex((outcome) => !isAnswered(outcome))
     if (unanswered === -1) {

@@ -46,10 +46,9 @@ export class RejectsFile {
 
   /**
    * @param header precedes the first rows
-   * @param rows the rejected records of a chunk; an empty string for none
+   * @param rows the rejected records of a chunk
    */
   append(header: string, rows: string): void {
-    if (rows === '') return
     const isFirst = this.#file === undefined
     const file = this.#file ?? this.#explainErrors(() => new AtomicFile(this.path))
     this.#file = file
