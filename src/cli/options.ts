@@ -90,7 +90,7 @@ export function parseRights(flag: string, text: string): readonly Right[] {
   throw createValueError(flag, rule, text, 'create,read')
 }
 
-function parseId(flag: string, text: string): bigint {
+export function parseId(flag: string, text: string): bigint {
   const id = parseDecimalId(text)
   if (id !== undefined) return id
   throw createValueError(flag, idRule, text, '1')

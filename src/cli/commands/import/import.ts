@@ -10,8 +10,7 @@ import { listWindowsEncodings } from '../../../formats/common-encodings.js'
 import { formatNames } from '../../../formats/write.js'
 import type { ImportInput } from '../../../import/input-file.js'
 import type { ImportPlan } from '../../../import/inputs.js'
-import { fieldNames, idRule } from '../../../plant/fields.js'
-import { parseDecimalId } from '../../../plant/plant.js'
+import { fieldNames } from '../../../plant/fields.js'
 import { spreadsheetExtensions } from '../../../platform/files.js'
 import type { Io } from '../../../platform/io.js'
 import { quoteWord } from '../../../platform/shell.js'
@@ -19,7 +18,7 @@ import { existsPolicies } from '../../../stores/change.js'
 import { hasCapability } from '../../../stores/kinds.js'
 import { leaveOutHint, type PlantsCommand } from '../../command.js'
 import { CommandContext } from '../../command-context.js'
-import { addRetry } from '../../options.js'
+import { addRetry, parseId } from '../../options.js'
 import type { ContextOptions } from '../../settings-context.js'
 
 type ImportOptions = ContextOptions & Partial<ImportPlan> & Pick<ImportPlan, 'ifExists'>
@@ -89,7 +88,7 @@ function addReadingOptions(command: PlantsCommand): void {
         '--id-from <int64>',
         'one plant for each record: the first record gets this id if it has none, the second one the next id, and so on',
       )
-        .argParser((text: string) => parseIdFrom('--id-from', text))
+        .argParser((text: string) => parseId('--id-from', text))
         .conflicts('byName'),
     )
     .value(
@@ -198,12 +197,6 @@ function parseRejectsPath(flag: string, text: string): string {
     `${flag} writes text, not ${ending} files`,
     `Name a table: ${flag} ${path}`,
   )
-}
-
-function parseIdFrom(flag: string, text: string): bigint {
-  const id = parseDecimalId(text)
-  if (id === undefined) throw createValueError(flag, idRule, text, '1')
-  return id
 }
 
 function parseColumns(flag: string, text: string): string[] {

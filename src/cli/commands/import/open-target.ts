@@ -1,4 +1,4 @@
-/* Opens what an import writes to: a store, a service, or for a dry run, neither. */
+/* Opens what an import writes to: a store or a service. For a dry run, nothing stays written. */
 import { createHash } from 'node:crypto'
 import type { ImportPlan } from '../../../import/inputs.js'
 import { toWireJson } from '../../../plant/json.js'
