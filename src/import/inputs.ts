@@ -1,8 +1,8 @@
 /*
  * Opens the files and pipes that an import reads, and unpacks them if they are packed by gzip.
  *
- * Each file is read twice. The first time, it is examined before anything is stored: its header and
- * its encoding are checked. The second time, its records are imported. A pipe can be read only
+ * Each file is examined before anything is stored: its header and its encoding are checked. Then it
+ * is read again, and its records are imported. A pipe can be read only
  * once, so an import of a pipe may find bytes in a wrong encoding after it has stored records.
  */
 import { createReadStream, type Stats, statSync } from 'node:fs'

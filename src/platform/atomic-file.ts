@@ -38,7 +38,7 @@ import {
 } from './files.js'
 
 /**
- * A file under a temporary name. `discard` must be called last, also after `commit` and `create`.
+ * A file under a temporary name. `discard` must be called last, also after `commit` and `commitNew`.
  */
 export class AtomicFile {
   readonly fd: number
