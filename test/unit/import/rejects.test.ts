@@ -265,7 +265,7 @@ test('a counted id that another plant has is rejected, and the hint names the tw
     'plants: list.csv:3: The record has no id, and another plant has the generated id 4\n',
   )
   expect(err).toContain(
-    '\n  Begin with an --id-from above all ids of the store. If rows of a list that is stored have moved, import it with --by-name or with ids of its own\n',
+    '\n  If the list is stored and its rows have moved, import it with --by-name or with ids of its own. If it is new, begin with an --id-from above all ids of the store\n',
   )
 })
 

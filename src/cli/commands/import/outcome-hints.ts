@@ -140,8 +140,8 @@ const saveFormulasHint =
   'Then run the command again'
 const takenNameHint = 'Another import runs at the same time. Run the same command again'
 const movedRowsHint =
-  'Begin with an --id-from above all ids of the store. ' +
-  'If rows of a list that is stored have moved, import it with --by-name or with ids of its own'
+  'If the list is stored and its rows have moved, import it with --by-name or with ids of its own. ' +
+  'If it is new, begin with an --id-from above all ids of the store'
 
 const unreadableConflictHint =
   'The service does not let the token read plants, so a record is not compared with the plant ' +
