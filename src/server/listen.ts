@@ -29,11 +29,6 @@ export interface TcpAddress {
 /** The `path` is the absolute one of a Unix socket. */
 export type ListenAddress = TcpAddress | { path: string }
 
-interface ListenOptions {
-  address: ListenAddress
-  scheme: 'http' | 'https'
-}
-
 interface Explanation {
   kind: ErrorKind
   /** By default, the reason is what the system says. */
@@ -64,7 +59,11 @@ const otherExplanation: Explanation = { kind: 'usage', hint: addressHint }
  * @throws {PlantsError} `usage` for an address that this machine does not have, otherwise
  * `unavailable`. The caller must close the server even then: it may listen already.
  */
-export async function listen(server: Server, { address, scheme }: ListenOptions): Promise<string> {
+export async function listen(
+  server: Server,
+  address: ListenAddress,
+  scheme: 'http' | 'https',
+): Promise<string> {
   if ('path' in address) {
     await listenOnSocket(server, address.path)
     return `unix:${address.path}`
