@@ -64,11 +64,6 @@ interface HttpServerOptions {
   log: Pick<Log, 'record' | 'warn' | 'error'>
 }
 
-/**
- * A connection that sends more requests is closed, unless its first request may be with the store.
- */
-const maxDroppedRequests = 100
-
 /** How long a client that has its response may go on sending the body, which is not kept. */
 const lingerMs = 1000
 
@@ -145,7 +140,7 @@ export class HttpServer {
     // After a request with Upgrade, node:http drops bytes of the next request, and the remaining
     // bytes could be taken for another request. So the connection is closed instead.
     if (this.#isDraining || headers.upgrade !== undefined) response.shouldKeepAlive = false
-    const pendingRequest = { response, body, droppedCount: 0 }
+    const pendingRequest = { response, body, hasDroppedRequest: false }
     connection.request = pendingRequest
     response.on('close', () => this.#releaseConnection(connection, pendingRequest))
     this.#queueAfter(currentRequest?.response, pendingRequest)
@@ -181,10 +176,8 @@ export class HttpServer {
       request.on('data', () => this.#connections.countUnits(1))
     if (!currentRequest) return
     currentRequest.response.shouldKeepAlive = false
-    if (currentRequest.droppedCount === 0) omitStacksAtClose(socket)
-    currentRequest.droppedCount += 1
-    if (currentRequest.droppedCount > maxDroppedRequests && !currentRequest.body.isAdmitted)
-      socket.destroy()
+    if (!currentRequest.hasDroppedRequest) omitStacksAtClose(socket)
+    currentRequest.hasDroppedRequest = true
   }
 
   /**
