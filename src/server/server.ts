@@ -7,7 +7,7 @@
  * of parsed requests of a client that may have no token.
  *
  * A request goes through these steps: `#receiveRequest` decides whether it is the next one of its
- * connection; `#queueRequest` collects the requests of one iteration of the event loop;
+ * connection; `#queueRequest` lets the other requests of the iteration of the event loop come;
  * `#handleRequest` calls the handler; `#releaseConnection` frees the connection for the next
  * request when the response is closed.
  *
@@ -72,8 +72,6 @@ export class HttpServer {
   readonly #handler: Handler
   readonly #log: HttpServerOptions['log']
   readonly #connections: Connections
-  /** These arrived in this iteration of the event loop. */
-  #queuedRequests: PendingRequest[] = []
   #isDraining = false
 
   constructor(handler: Handler, { limits, tls, log }: HttpServerOptions) {
@@ -143,28 +141,22 @@ export class HttpServer {
     const pendingRequest = { response, body, hasDroppedRequest: false }
     connection.request = pendingRequest
     response.on('close', () => this.#releaseConnection(connection, pendingRequest))
-    this.#queueAfter(currentRequest?.response, pendingRequest)
+    this.#queueRequest(pendingRequest, currentRequest?.response)
   }
 
   /**
    * Queues a request as soon as the response before it has closed. A client may send its next
    * request when it has the head of that response, and over TLS, the end of the response may not be
    * written by then.
+   *
+   * Requests of one iteration of the event loop are handled together, so that the store commits
+   * their changes together. If each were handled when it arrives, a burst of creates would take
+   * three times as long.
    */
-  #queueAfter(previousResponse: ServerResponse | undefined, pendingRequest: PendingRequest): void {
-    if (previousResponse && !previousResponse.closed)
-      previousResponse.once('close', () => this.#queueRequest(pendingRequest))
-    else this.#queueRequest(pendingRequest)
-  }
-
-  /**
-   * Requests of one iteration are handled together, so that the store commits their changes
-   * together. If each were handled when it arrives, a burst of creates would take three times as
-   * long.
-   */
-  #queueRequest(pendingRequest: PendingRequest): void {
-    const isFirst = this.#queuedRequests.push(pendingRequest) === 1
-    if (isFirst) setImmediate(() => this.#handleQueuedRequests())
+  #queueRequest(pendingRequest: PendingRequest, previousResponse?: ServerResponse): void {
+    const handleSoon = () => setImmediate(() => this.#handleRequest(pendingRequest))
+    if (previousResponse && !previousResponse.closed) previousResponse.once('close', handleSoon)
+    else handleSoon()
   }
 
   /** Drops a pipelined request, or one that cannot be answered. What comes with it is a flood. */
@@ -199,12 +191,6 @@ export class HttpServer {
     request.once('end', freeConnection).resume()
     socket.resume()
     setTimeout(() => !request.complete && socket.destroy(), lingerMs).unref()
-  }
-
-  #handleQueuedRequests(): void {
-    const queuedRequests = this.#queuedRequests
-    this.#queuedRequests = []
-    for (const pendingRequest of queuedRequests) this.#handleRequest(pendingRequest)
   }
 
   #handleRequest({ response, body }: PendingRequest): void {
