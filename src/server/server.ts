@@ -11,17 +11,17 @@
  * `#handleRequest` calls the handler; `#releaseConnection` frees the connection for the next
  * request when the response is closed.
  *
- * `connections.ts` decides which connections are open and which of them are read, and `drain.ts`
- * how the server ends. docs/design/http-connections.md says why.
+ * `connections.ts` decides which connections are open and which of them are read.
+ * docs/design/http-connections.md says why.
  */
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import { createServer as createSecureServer, type Server as SecureServer } from 'node:https'
 import type { Socket } from 'node:net'
+import { setImmediate as nextIteration, setTimeout as wait } from 'node:timers/promises'
 import { getSystemCode } from '../errors.js'
 import type { Caller } from './authenticate.js'
 import { Body } from './body.js'
 import { type ClientConnection, Connections, type PendingRequest } from './connections.js'
-import { drain } from './drain.js'
 import { createInvalidHttpError } from './http-error.js'
 import type { Log } from './log.js'
 import { hasUnseenHeaderLines, maxHeaderLines } from './parse-request.js'
@@ -66,6 +66,9 @@ interface HttpServerOptions {
 
 /** How long a client that has its response may go on sending the body, which is not kept. */
 const lingerMs = 1000
+
+/** How long a load balancer may send requests before it knows that the service drains. */
+const drainGraceMs = 500
 
 export class HttpServer {
   readonly server: Server | SecureServer
@@ -117,10 +120,28 @@ export class HttpServer {
     return this.#isDraining
   }
 
-  /** Answers what clients have sent, for `timeoutMs` at most, and closes the port. */
-  drain(timeoutMs: number): Promise<void> {
+  /**
+   * Ends the server, whose responses say `Connection: close` from now on: it accepts connections
+   * for a while, closes the port, closes each connection that has no request, and waits for the
+   * others. A connection that a flood has paused has no request until it is read again.
+   *
+   * @param timeoutMs the drain takes no longer than this
+   */
+  async drain(timeoutMs: number): Promise<void> {
+    const connections = this.#connections
+    const endMs = performance.now() + timeoutMs
     this.#isDraining = true
-    return drain(this.server, this.#connections, timeoutMs)
+    for (const { request } of connections) if (request) request.response.shouldKeepAlive = false
+    await wait(Math.min(drainGraceMs, timeoutMs / 2))
+    await connections.waitUntilAllAccepted()
+    this.server.close()
+    while (connections.size > 0 && performance.now() < endMs) {
+      // The system may have received a request that the next iteration of the event loop reads.
+      await nextIteration()
+      for (const { request, socket } of connections) if (!request) socket.destroy()
+      await wait(10)
+    }
+    connections.logClosedCount()
   }
 
   #receiveRequest(response: ServerResponse): void {
