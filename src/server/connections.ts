@@ -251,8 +251,8 @@ export class Connections {
 
   /**
    * Lists the paused connections in the order in which they resume, and in which libuv then reads
-   * them. Those with an accepted token are always first. The order of all others alternates from pause to
-   * pause, so that neither many old connections nor many new ones keep a client out.
+   * them. Those with an accepted token are always first. The order of all others alternates from
+   * pause to pause, so that neither many old connections nor many new ones keep a client out.
    */
   #listPausedConnections(): ClientConnection[] {
     const paused = [...this.#connections.values()].filter(({ pausedSince }) => pausedSince > 0)
