@@ -107,7 +107,10 @@ export class Connections {
     return this.#connections.get(socket)
   }
 
-  /** Says whose token the request in progress has. */
+  /**
+   * Says whose token the request in progress has: its connection is read first after a pause, and
+   * closed last at the limit.
+   */
   setCaller(socket: Socket, caller: Caller): void {
     const connection = this.#connections.get(socket)
     if (!connection) return

@@ -19,7 +19,6 @@ import { createServer as createSecureServer, type Server as SecureServer } from 
 import type { Socket } from 'node:net'
 import { setImmediate as nextIteration, setTimeout as wait } from 'node:timers/promises'
 import { getSystemCode } from '../errors.js'
-import type { Caller } from './authenticate.js'
 import { Body } from './body.js'
 import { type ClientConnection, Connections, type PendingRequest } from './connections.js'
 import { createInvalidHttpError } from './http-error.js'
@@ -40,20 +39,12 @@ export interface Tls {
   key: string
 }
 
-/** A request whose head has arrived, with what its handler may ask of the server. */
+/** A request whose head has arrived. */
 export interface ReceivedRequest {
   response: ServerResponse
   body: Body
-  /**
-   * Says whose token the request has: its connection is read first after a pause, and closed last
-   * at the limit of connections.
-   */
-  setCaller(caller: Caller): void
-  /**
-   * Waits until all new connections are accepted. Call this before work that takes long, because
-   * no connection is accepted while it blocks the event loop.
-   */
-  waitUntilAllAccepted(): Promise<void>
+  /** The open connections of the server, that of the request among them. */
+  connections: Connections
 }
 
 export type Handler = (request: ReceivedRequest) => Promise<void>
@@ -220,9 +211,7 @@ export class HttpServer {
       this.#log.record({ outcome: 'aborted', from: socket.remoteAddress })
       return
     }
-    const setCaller = (caller: Caller) => this.#connections.setCaller(socket, caller)
-    const waitUntilAllAccepted = () => this.#connections.waitUntilAllAccepted()
-    const request = { response, body, setCaller, waitUntilAllAccepted }
+    const request = { response, body, connections: this.#connections }
     this.#handler(request).catch((error: unknown) => {
       this.#log.error(error)
       socket.destroy()
