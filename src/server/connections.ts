@@ -30,8 +30,8 @@ import type { Log } from './log.js'
 export interface PendingRequest {
   response: ServerResponse
   body: Body
-  /** The number of further requests that came on its connection before its response. */
-  droppedCount: number
+  /** True once another request came on its connection before its response. */
+  hasDroppedRequest: boolean
 }
 
 export interface ClientConnection {
@@ -107,7 +107,10 @@ export class Connections {
     return this.#connections.get(socket)
   }
 
-  /** Says whose token the request in progress has. */
+  /**
+   * Says whose token the request in progress has: its connection is read first after a pause, and
+   * closed last at the limit.
+   */
   setCaller(socket: Socket, caller: Caller): void {
     const connection = this.#connections.get(socket)
     if (!connection) return
@@ -156,8 +159,7 @@ export class Connections {
   #closeOne(): void {
     const connections = [...this.#connections.values()]
     const oldest =
-      connections.find(({ caller }) => caller === undefined) ??
-      connections.find(({ caller }) => !caller?.isAccepted()) ??
+      connections.find((connection) => !hasAcceptedToken(connection)) ??
       connections.reduce((left, right) => (right.acceptedAtMs < left.acceptedAtMs ? right : left))
     // The event `close` comes in a later iteration of the event loop, but the next connection of
     // this iteration must not find this one again.
@@ -252,17 +254,22 @@ export class Connections {
 
   /**
    * Lists the paused connections in the order in which they resume, and in which libuv then reads
-   * them. Those with a token are always first. The order of all others alternates from pause to
-   * pause, so that neither many old connections nor many new ones keep a client out.
+   * them. Those with an accepted token are always first. The order of all others alternates from
+   * pause to pause, so that neither many old connections nor many new ones keep a client out.
    */
   #listPausedConnections(): ClientConnection[] {
     const paused = [...this.#connections.values()].filter(({ pausedSince }) => pausedSince > 0)
-    const withToken = paused.filter(({ caller }) => caller !== undefined)
-    const withoutToken = paused.filter(({ caller }) => caller === undefined)
+    const withToken = new Set(paused.filter(hasAcceptedToken))
+    const withoutToken = paused.filter((connection) => !withToken.has(connection))
     const putsLongestWaitFirst = this.#pauseCount % 2 === 1
     const sort = putsLongestWaitFirst ? putLongestWaitFirst : putSingleHeadsFirst
     return [...withToken, ...sort(withoutToken)]
   }
+}
+
+/** Returns false if the token of its last accepted request is revoked by now. */
+function hasAcceptedToken({ caller }: ClientConnection): boolean {
+  return caller?.isAccepted() === true
 }
 
 /**

@@ -98,7 +98,7 @@ export function createHandler(options: HandlerOptions): Handler {
 
 /** Checks the request in the order of docs/http-api.md, and carries out its operation. */
 async function runOperation(state: RequestState, options: HandlerOptions): Promise<LoggedResponse> {
-  const { response, body } = state.receivedRequest
+  const { response, body, connections } = state.receivedRequest
   const { req: request } = response
   const { method = '', url = '', headers } = request
   assertTrustworthy(response)
@@ -110,7 +110,7 @@ async function runOperation(state: RequestState, options: HandlerOptions): Promi
   if (operation === 'describe') return { outcome: 'described', status: 200, body: openApiJson }
   state.operation = operation
   state.caller = await authenticate(headers.authorization, options.findCaller)
-  state.receivedRequest.setCaller(state.caller)
+  connections.setCaller(request.socket, state.caller)
   assertAllowed(operation.right, state.caller, options.rights)
   if (operation.hasBody) validateBodyType(request)
   const { parameters } = operation
@@ -118,7 +118,8 @@ async function runOperation(state: RequestState, options: HandlerOptions): Promi
   const cost = findCost(operation, query, findMaxBodyBytes(headers))
   const release = await options.quotas.acquire(state.caller.name, cost, response)
   try {
-    if (parameters) await state.receivedRequest.waitUntilAllAccepted()
+    // A list or a count takes long, and no connection is accepted while it blocks the event loop.
+    if (parameters) await connections.waitUntilAllAccepted()
     // Until its whole body has arrived, a request may get a 408 or a 400. So the store must not be
     // asked before that.
     state.input = { response, idText: route.idText, query, body: await body.read() }

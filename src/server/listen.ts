@@ -6,7 +6,7 @@
  * at once. When a server closes, Node.js removes the file of its socket.
  */
 import { once } from 'node:events'
-import { chmodSync, existsSync, lstatSync, rmSync } from 'node:fs'
+import { chmodSync, lstatSync, rmSync } from 'node:fs'
 import { type AddressInfo, connect, type Server } from 'node:net'
 import { basename, dirname, join } from 'node:path'
 import {
@@ -18,7 +18,6 @@ import {
   toDescriptorsHint,
 } from '../errors.js'
 import { runWithTransientLock } from '../platform/file-lock.js'
-import { describeMissingFolder, makeFolderHint } from '../platform/files.js'
 import type { Runtime } from '../platform/runtime.js'
 
 export interface TcpAddress {
@@ -28,11 +27,6 @@ export interface TcpAddress {
 
 /** The `path` is the absolute one of a Unix socket. */
 export type ListenAddress = TcpAddress | { path: string }
-
-interface ListenOptions {
-  address: ListenAddress
-  scheme: 'http' | 'https'
-}
 
 interface Explanation {
   kind: ErrorKind
@@ -64,7 +58,11 @@ const otherExplanation: Explanation = { kind: 'usage', hint: addressHint }
  * @throws {PlantsError} `usage` for an address that this machine does not have, otherwise
  * `unavailable`. The caller must close the server even then: it may listen already.
  */
-export async function listen(server: Server, { address, scheme }: ListenOptions): Promise<string> {
+export async function listen(
+  server: Server,
+  address: ListenAddress,
+  scheme: 'http' | 'https',
+): Promise<string> {
   if ('path' in address) {
     await listenOnSocket(server, address.path)
     return `unix:${address.path}`
@@ -106,19 +104,11 @@ async function listenOnSocket(server: Server, path: string): Promise<void> {
  */
 const maxPathBytes = process.platform === 'darwin' ? 103 : 107
 
-/**
- * Without these checks, Node.js cuts off a path that is too long, and reports a missing directory
- * as a missing permission (EACCES).
- */
+/** Node.js would cut off a path that is too long. */
 function assertUsablePath(path: string): void {
-  if (Buffer.byteLength(path) > maxPathBytes) {
-    const message = `${path} is too long for a socket: its path has at most ${maxPathBytes} bytes`
-    throw createUsageError(message, 'Choose a shorter path with --socket')
-  }
-  const folder = dirname(path)
-  if (existsSync(folder)) return
-  const message = `${path}: ${describeMissingFolder(folder)}`
-  throw new PlantsError('accessDenied', message, { hint: makeFolderHint(folder) })
+  if (Buffer.byteLength(path) <= maxPathBytes) return
+  const message = `${path} is too long for a socket: its path has at most ${maxPathBytes} bytes`
+  throw createUsageError(message, 'Choose a shorter path with --socket')
 }
 
 /** A service that starts holds the lock for milliseconds, so this is ample. */

@@ -18,7 +18,7 @@ import { createCloseSignal } from './quotas.js'
  * A plant may have a MiB, so a page of a thousand could take a GiB. A page therefore ends after the
  * block with which it has this many characters, even if its limit is not reached.
  */
-const maxPageCharacters = 1_000_000
+const maxPageCharacters = 500_000
 
 export function createOperationHandlers(store: DirectStore): OperationHandlers {
   return {

@@ -35,20 +35,12 @@ type Methods = Readonly<Record<string, Operation | 'describe'>>
 
 const plantsMethods: Methods = {
   POST: { id: 'createPlant', right: 'create', hasBody: true },
-  GET: {
-    id: 'listPlants',
-    right: 'read',
-    parameters: listParameters,
-  },
+  GET: { id: 'listPlants', right: 'read', parameters: listParameters },
 }
 
 /** A count has a short response, but reads as much as a list does. */
 const countMethods: Methods = {
-  GET: {
-    id: 'countPlants',
-    right: 'read',
-    parameters: countParameters,
-  },
+  GET: { id: 'countPlants', right: 'read', parameters: countParameters },
 }
 
 const plantMethods: Methods = {

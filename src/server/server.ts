@@ -7,21 +7,20 @@
  * of parsed requests of a client that may have no token.
  *
  * A request goes through these steps: `#receiveRequest` decides whether it is the next one of its
- * connection; `#queueRequest` collects the requests of one iteration of the event loop;
+ * connection; `#queueRequest` lets the other requests of the iteration of the event loop come;
  * `#handleRequest` calls the handler; `#releaseConnection` frees the connection for the next
  * request when the response is closed.
  *
- * `connections.ts` decides which connections are open and which of them are read, and `drain.ts`
- * how the server ends. docs/design/http-connections.md says why.
+ * `connections.ts` decides which connections are open and which of them are read.
+ * docs/design/http-connections.md says why.
  */
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import { createServer as createSecureServer, type Server as SecureServer } from 'node:https'
 import type { Socket } from 'node:net'
+import { setImmediate as nextIteration, setTimeout as wait } from 'node:timers/promises'
 import { getSystemCode } from '../errors.js'
-import type { Caller } from './authenticate.js'
 import { Body } from './body.js'
 import { type ClientConnection, Connections, type PendingRequest } from './connections.js'
-import { drain } from './drain.js'
 import { createInvalidHttpError } from './http-error.js'
 import type { Log } from './log.js'
 import { hasUnseenHeaderLines, maxHeaderLines } from './parse-request.js'
@@ -40,20 +39,12 @@ export interface Tls {
   key: string
 }
 
-/** A request whose head has arrived, with what its handler may ask of the server. */
+/** A request whose head has arrived. */
 export interface ReceivedRequest {
   response: ServerResponse
   body: Body
-  /**
-   * Says whose token the request has: its connection is read first after a pause, and closed last
-   * at the limit of connections.
-   */
-  setCaller(caller: Caller): void
-  /**
-   * Waits until all new connections are accepted. Call this before work that takes long, because
-   * no connection is accepted while it blocks the event loop.
-   */
-  waitUntilAllAccepted(): Promise<void>
+  /** The open connections of the server, that of the request among them. */
+  connections: Connections
 }
 
 export type Handler = (request: ReceivedRequest) => Promise<void>
@@ -64,21 +55,17 @@ interface HttpServerOptions {
   log: Pick<Log, 'record' | 'warn' | 'error'>
 }
 
-/**
- * A connection that sends more requests is closed, unless its first request may be with the store.
- */
-const maxDroppedRequests = 100
-
 /** How long a client that has its response may go on sending the body, which is not kept. */
 const lingerMs = 1000
+
+/** How long a load balancer may send requests before it knows that the service drains. */
+const drainGraceMs = 500
 
 export class HttpServer {
   readonly server: Server | SecureServer
   readonly #handler: Handler
   readonly #log: HttpServerOptions['log']
   readonly #connections: Connections
-  /** These arrived in this iteration of the event loop. */
-  #queuedRequests: PendingRequest[] = []
   #isDraining = false
 
   constructor(handler: Handler, { limits, tls, log }: HttpServerOptions) {
@@ -124,10 +111,28 @@ export class HttpServer {
     return this.#isDraining
   }
 
-  /** Answers what clients have sent, for `timeoutMs` at most, and closes the port. */
-  drain(timeoutMs: number): Promise<void> {
+  /**
+   * Ends the server, whose responses say `Connection: close` from now on: it accepts connections
+   * for a while, closes the port, closes each connection that has no request, and waits for the
+   * others. A connection that a flood has paused has no request until it is read again.
+   *
+   * @param timeoutMs the drain takes no longer than this
+   */
+  async drain(timeoutMs: number): Promise<void> {
+    const connections = this.#connections
+    const endMs = performance.now() + timeoutMs
     this.#isDraining = true
-    return drain(this.server, this.#connections, timeoutMs)
+    for (const { request } of connections) if (request) request.response.shouldKeepAlive = false
+    await wait(Math.min(drainGraceMs, timeoutMs / 2))
+    await connections.waitUntilAllAccepted()
+    this.server.close()
+    while (connections.size > 0 && performance.now() < endMs) {
+      // The system may have received a request that the next iteration of the event loop reads.
+      await nextIteration()
+      for (const { request, socket } of connections) if (!request) socket.destroy()
+      await wait(10)
+    }
+    connections.logClosedCount()
   }
 
   #receiveRequest(response: ServerResponse): void {
@@ -145,31 +150,25 @@ export class HttpServer {
     // After a request with Upgrade, node:http drops bytes of the next request, and the remaining
     // bytes could be taken for another request. So the connection is closed instead.
     if (this.#isDraining || headers.upgrade !== undefined) response.shouldKeepAlive = false
-    const pendingRequest = { response, body, droppedCount: 0 }
+    const pendingRequest = { response, body, hasDroppedRequest: false }
     connection.request = pendingRequest
     response.on('close', () => this.#releaseConnection(connection, pendingRequest))
-    this.#queueAfter(currentRequest?.response, pendingRequest)
+    this.#queueRequest(pendingRequest, currentRequest?.response)
   }
 
   /**
    * Queues a request as soon as the response before it has closed. A client may send its next
    * request when it has the head of that response, and over TLS, the end of the response may not be
    * written by then.
+   *
+   * Requests of one iteration of the event loop are handled together, so that the store commits
+   * their changes together. If each were handled when it arrives, a burst of creates would take
+   * three times as long.
    */
-  #queueAfter(previousResponse: ServerResponse | undefined, pendingRequest: PendingRequest): void {
-    if (previousResponse && !previousResponse.closed)
-      previousResponse.once('close', () => this.#queueRequest(pendingRequest))
-    else this.#queueRequest(pendingRequest)
-  }
-
-  /**
-   * Requests of one iteration are handled together, so that the store commits their changes
-   * together. If each were handled when it arrives, a burst of creates would take three times as
-   * long.
-   */
-  #queueRequest(pendingRequest: PendingRequest): void {
-    const isFirst = this.#queuedRequests.push(pendingRequest) === 1
-    if (isFirst) setImmediate(() => this.#handleQueuedRequests())
+  #queueRequest(pendingRequest: PendingRequest, previousResponse?: ServerResponse): void {
+    const handleSoon = () => setImmediate(() => this.#handleRequest(pendingRequest))
+    if (previousResponse && !previousResponse.closed) previousResponse.once('close', handleSoon)
+    else handleSoon()
   }
 
   /** Drops a pipelined request, or one that cannot be answered. What comes with it is a flood. */
@@ -181,10 +180,8 @@ export class HttpServer {
       request.on('data', () => this.#connections.countUnits(1))
     if (!currentRequest) return
     currentRequest.response.shouldKeepAlive = false
-    if (currentRequest.droppedCount === 0) omitStacksAtClose(socket)
-    currentRequest.droppedCount += 1
-    if (currentRequest.droppedCount > maxDroppedRequests && !currentRequest.body.isAdmitted)
-      socket.destroy()
+    if (!currentRequest.hasDroppedRequest) omitStacksAtClose(socket)
+    currentRequest.hasDroppedRequest = true
   }
 
   /**
@@ -208,21 +205,13 @@ export class HttpServer {
     setTimeout(() => !request.complete && socket.destroy(), lingerMs).unref()
   }
 
-  #handleQueuedRequests(): void {
-    const queuedRequests = this.#queuedRequests
-    this.#queuedRequests = []
-    for (const pendingRequest of queuedRequests) this.#handleRequest(pendingRequest)
-  }
-
   #handleRequest({ response, body }: PendingRequest): void {
     const { socket } = response.req
     if (!socket.writable) {
       this.#log.record({ outcome: 'aborted', from: socket.remoteAddress })
       return
     }
-    const setCaller = (caller: Caller) => this.#connections.setCaller(socket, caller)
-    const waitUntilAllAccepted = () => this.#connections.waitUntilAllAccepted()
-    const request = { response, body, setCaller, waitUntilAllAccepted }
+    const request = { response, body, connections: this.#connections }
     this.#handler(request).catch((error: unknown) => {
       this.#log.error(error)
       socket.destroy()

@@ -26,7 +26,7 @@ import { Log, type LogOptions } from './log.js'
 import { createOperationHandlers } from './plants.js'
 import { Quotas } from './quotas.js'
 import { Readiness } from './readiness.js'
-import { type Handler, HttpServer, type Limits, type Tls } from './server.js'
+import { HttpServer, type Limits, type Tls } from './server.js'
 
 export interface ServiceOptions {
   openStore(events: {
@@ -69,12 +69,6 @@ export interface Service {
   drain(timeoutMs: number): Promise<void>
 }
 
-interface ServedStore {
-  store: DirectStore
-  /** Returns why the store has not answered for a while; undefined if the store answers. */
-  findOutage(): PlantsError | undefined
-}
-
 /** No token has this digest. Looking it up shows whether the store can be asked for tokens. */
 const unknownDigest = Buffer.alloc(32)
 
@@ -83,8 +77,8 @@ const unknownDigest = Buffer.alloc(32)
  * cannot be used
  */
 export async function startService(options: ServiceOptions): Promise<Service> {
-  const { limits, tls } = options
-  const metrics = options.admin && new Metrics()
+  const { admin, cors, tls, timeoutMs } = options
+  const metrics = admin && new Metrics()
   const log = new Log({ ...options.log, onRequest: (entry) => metrics?.record(entry) })
   const keyPair = tls?.read()
   const { store, findOutage } = await openStore(options, log)
@@ -92,44 +86,46 @@ export async function startService(options: ServiceOptions): Promise<Service> {
   try {
     const { offeredRights, permanentReason } = await chooseRights(store, options.allow, log)
     for (const warning of options.listWarnings?.() ?? []) log.warn(warning)
-    const handler = await buildHandler({ options, store, offeredRights, log })
-    const server = new HttpServer(handler, { limits, tls: keyPair, log })
-    servers.push(server.server)
-    const readiness = new Readiness({
-      checkStore: async () => {
-        await store.check(offeredRights)
-        if (options.usesStoreTokens) await store.tokens.find(unknownDigest)
-      },
-      isDraining: () => server.isDraining,
-      findOutage,
-      permanentReason,
+    const handler = createHandler({
+      handlers: createOperationHandlers(store),
+      rights: offeredRights,
+      cors,
+      findCaller: await options.openTokenSource(store.tokens, offeredRights),
+      quotas: new Quotas(timeoutMs),
       log,
     })
-    const { redact } = options.log
-    const { host = '' } = options.admin ?? {}
-    const admin = metrics && createAdminServer({ metrics, readiness, host, log, redact })
-    if (admin) servers.push(admin)
-    const addresses = await startListening(options, server, admin)
-    if (tls) watchCertificate(tls, server, log)
-    log.info('listening', { ...addresses, rights: offeredRights })
-    if (!isPrivate(options)) log.warn(exposureWarning)
-    return {
-      address: addresses.address,
-      drain: async (timeoutMs) => {
-        log.info('draining')
-        await server.drain(timeoutMs)
-        await stop(store, servers)
-        await log.flush()
-      },
+    const http = new HttpServer(handler, { limits: options.limits, tls: keyPair, log })
+    servers.push(http.server)
+    const address = await listen(http.server, options.listen, tls ? 'https' : 'http')
+    const checkStore = async () => {
+      await store.check(offeredRights)
+      if (options.usesStoreTokens) await store.tokens.find(unknownDigest)
     }
+    const isDraining = () => http.isDraining
+    let adminAddress: string | undefined
+    if (admin && metrics) {
+      const readiness = new Readiness({ checkStore, isDraining, findOutage, permanentReason, log })
+      const { redact } = options.log
+      const adminServer = createAdminServer({ metrics, readiness, host: admin.host, log, redact })
+      servers.push(adminServer)
+      adminAddress = await listen(adminServer, admin, 'http')
+    }
+    if (tls) watchCertificate(tls, http, log)
+    log.info('listening', { address, admin: adminAddress, rights: offeredRights })
+    if (!isPrivate(options)) log.warn(exposureWarning)
+    const drain = async (drainTimeoutMs: number) => {
+      log.info('draining')
+      await http.drain(drainTimeoutMs)
+      await stop(store, servers, log)
+    }
+    return { address, drain }
   } catch (error) {
-    await stop(store, servers)
-    await log.flush()
+    await stop(store, servers, log)
     throw error
   }
 }
 
-async function openStore(options: ServiceOptions, log: Log): Promise<ServedStore> {
+async function openStore(options: ServiceOptions, log: Log) {
   let outage: PlantsError | undefined
   const store = await options.openStore({
     onCreated: async (path) => log.info(`Created store ${path}`),
@@ -145,61 +141,14 @@ async function openStore(options: ServiceOptions, log: Log): Promise<ServedStore
 async function stop(
   store: DirectStore,
   servers: readonly (Server | SecureServer)[],
+  log: Log,
 ): Promise<void> {
   await store.close()
   // A request that waited for the store fails now, and gets its response in this iteration of the
   // event loop. The connections must not be closed before that.
   await nextIteration()
   for (const server of servers) server.close().closeAllConnections()
-}
-
-interface HandlerContext {
-  options: ServiceOptions
-  store: DirectStore
-  offeredRights: readonly Right[]
-  log: Log
-}
-
-async function buildHandler({
-  options,
-  store,
-  offeredRights,
-  log,
-}: HandlerContext): Promise<Handler> {
-  const { cors, timeoutMs } = options
-  return createHandler({
-    handlers: createOperationHandlers(store),
-    rights: offeredRights,
-    cors,
-    findCaller: await options.openTokenSource(store.tokens, offeredRights),
-    quotas: new Quotas(timeoutMs),
-    log,
-  })
-}
-
-interface Addresses {
-  address: string
-  /** This is the URL of the admin port, if the service has one. */
-  admin: string | undefined
-}
-
-async function startListening(
-  { listen: listenAddress, admin: adminAddress, tls }: ServiceOptions,
-  { server }: HttpServer,
-  admin: Server | undefined,
-): Promise<Addresses> {
-  const address = await listen(server, {
-    address: listenAddress,
-    scheme: tls ? 'https' : 'http',
-  })
-  const hasAdmin = admin !== undefined && adminAddress !== undefined
-  const adminUrl = hasAdmin
-    ? await listen(admin, {
-        address: adminAddress,
-        scheme: 'http',
-      })
-    : undefined
-  return { address, admin: adminUrl }
+  await log.flush()
 }
 
 const exposureWarning = 'Without TLS, others can read tokens and plants on the network'
@@ -209,12 +158,6 @@ function isPrivate({ listen: address, tls }: ServiceOptions): boolean {
   return tls !== undefined || 'path' in address || isLoopback(address.host)
 }
 
-interface ServiceRights {
-  offeredRights: readonly Right[]
-  /** Why the service cannot become ready before it is started again; undefined if it can. */
-  permanentReason: string | undefined
-}
-
 /**
  * Without `allow`, a service offers all rights that its store gives it, and is ready. If the server
  * of the store is read-only, such as a standby of PostgreSQL, the only such right is to read.
@@ -222,11 +165,7 @@ interface ServiceRights {
  * A right that `allow` names is expected of the service. If the store does not give it, the service
  * is not ready until it is started again with that right.
  */
-async function chooseRights(
-  store: DirectStore,
-  allow: readonly Right[] | undefined,
-  log: Log,
-): Promise<ServiceRights> {
+async function chooseRights(store: DirectStore, allow: readonly Right[] | undefined, log: Log) {
   const storeRights = await store.findRights()
   const server = await store.findServer()
   const expectedRights = allow ?? (server?.isReadOnly ? readOnlyRights : rights)

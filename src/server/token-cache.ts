@@ -74,17 +74,22 @@ export class TokenCache {
   /** Answers at once. After half a second without a request, the answer may be the earlier one. */
   #isStillAccepted(key: string, digest: Buffer): boolean {
     const lookup = this.#lookups.get(key)
+    if (!lookup) return false
     // If the lookup fails, the token is unknown until the next request, which reports the failure.
-    if (lookup) this.#findToken(key, digest).catch(() => undefined)
-    return this.#isValid(lookup?.latestToken)
+    if (!this.#isFresh(lookup))
+      this.#lookUpAgain(key, digest, lookup.latestToken).catch(() => undefined)
+    return this.#isValid(lookup.latestToken)
   }
 
   /** @param key the digest in base64, by which `#lookups` has it */
   #findToken(key: string, digest: Buffer): Promise<Token | undefined> {
-    const latestLookup = this.#lookups.get(key)
-    if (!latestLookup) return this.#lookUpFirst(key, digest)
-    const isFresh = this.#clock.now() < latestLookup.freshUntilMs
-    return isFresh ? latestLookup.token : this.#lookUpAgain(key, digest, latestLookup.latestToken)
+    const lookup = this.#lookups.get(key)
+    if (!lookup) return this.#lookUpFirst(key, digest)
+    return this.#isFresh(lookup) ? lookup.token : this.#lookUpAgain(key, digest, lookup.latestToken)
+  }
+
+  #isFresh({ freshUntilMs }: Lookup): boolean {
+    return this.#clock.now() < freshUntilMs
   }
 
   async #lookUpFirst(key: string, digest: Buffer): Promise<Token | undefined> {

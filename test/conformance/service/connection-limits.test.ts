@@ -97,14 +97,14 @@ describe('a new connection at the limit of --connection-limit', () => {
     expect(findLines()).toEqual([sentence, sentence])
   })
 
-  test('closes a connection whose token is accepted no more before one whose token is', async () => {
+  test('closes the oldest connection if its token is accepted no more', async () => {
     let isAccepted = true
     const revoked = { ...testCaller, isAccepted: () => isAccepted }
     const openTokenSource = async () => (token: string) =>
       token === testToken ? testCaller : revoked
     const service = await serveStore(quickStore, {
       openTokenSource,
-      limits: { ...limits, connectionLimit: 2 },
+      limits: { ...limits, connectionLimit: 3 },
     })
     const connectAs = async (token: string) => {
       const connection = (await connectTo(service.endpoint)).send(
@@ -115,10 +115,12 @@ describe('a new connection at the limit of --connection-limit', () => {
     }
     const kept = await connectAs(testToken)
     const closed = await connectAs('revoked')
+    const stranger = await connectTo(service.endpoint)
     isAccepted = false
     await connectTo(service.endpoint)
     expect(await closed.readResponse()).toBeUndefined()
-    expect((await kept.send(createBytes).readResponse())?.status).toBe(200)
+    for (const connection of [kept, stranger])
+      expect((await connection.send(createBytes).readResponse())?.status).toBe(200)
   })
 })
 

@@ -3,6 +3,7 @@ import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 import { promisify } from 'node:util'
 import { expect, onTestFinished, test } from 'vitest'
 import { Connections, maxReadBytes } from '../../../src/server/connections.js'
+import { testCaller } from '../../helpers/scripted-server/service.js'
 
 const nextIteration = promisify(setImmediate)
 
@@ -44,4 +45,18 @@ test('what connections sent during a pause is passed on one after the other', as
     readPerIteration.push(read.size - before)
   }
   expect(Math.max(...readPerIteration)).toBe(1)
+})
+
+test('after a pause, a connection whose token is revoked is read after those with accepted tokens', async () => {
+  const sockets = await acceptConnections([Buffer.from('revoked'), Buffer.from('accepted')])
+  const connections = new Connections({ limit: 500, log: { warn: () => undefined } })
+  connections.countUnits(1000)
+  const read: string[] = []
+  for (const [index, socket] of sockets.entries()) {
+    connections.accept(socket, true)
+    connections.setCaller(socket, { ...testCaller, isAccepted: () => index === 1 })
+    socket.once('data', (bytes) => read.push(String(bytes)))
+  }
+  await expect.poll(() => read.length).toBe(sockets.length)
+  expect(read).toEqual(['accepted', 'revoked'])
 })
