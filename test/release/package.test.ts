@@ -23,9 +23,7 @@ async function pack(folder: string): Promise<string> {
 /** These pages are for people who change the source, which is not in the package either. */
 const pagesAboutSource = [
   'docs/architecture.md',
-  'docs/changes.md',
   'docs/design',
-  'docs/development.md',
   'docs/release.md',
 ]
 
