@@ -1,8 +1,8 @@
 /**
  * Handles a request from top to bottom: the checks, the operation, its response and its log line.
- * `runOperation` makes the checks in the order of docs/http-api.md, and throws an HttpError for one
- * that fails. `RequestState` collects what the checks find out about the request, because its
- * log line needs this even if a later check fails.
+ * `runOperation` makes the checks one after the other, and throws an HttpError for one that fails.
+ * `RequestState` collects what the checks find out about the request, because its log line needs
+ * this even if a later check fails.
  */
 import { randomBytes } from 'node:crypto'
 import type { ServerResponse } from 'node:http'
@@ -96,7 +96,7 @@ export function createHandler(options: HandlerOptions): Handler {
   }
 }
 
-/** Checks the request in the order of docs/http-api.md, and carries out its operation. */
+/** Checks the request, and carries out its operation. */
 async function runOperation(state: RequestState, options: HandlerOptions): Promise<LoggedResponse> {
   const { response, body, connections } = state.receivedRequest
   const { req: request } = response

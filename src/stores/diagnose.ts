@@ -30,7 +30,7 @@ export async function runCheck(
 }
 
 const missingRightsHint =
-  'If it should, change the permissions of the file, or grant them to the role: docs/databases.md, "Least privilege"'
+  'If it should, change the permissions of the file, or grant them to the role: docs/postgresql.md, "Least privilege"'
 
 interface CheckedStore {
   /** The message names the store by this, which is the name of its address. */

@@ -85,7 +85,7 @@ async function startBefore(address: string) {
   const url = new URL(address)
   const folder = createServerFolder()
   writeFileSync(join(folder, 'users.txt'), `"plants" "${password}"\n"postgres" "${password}"\n`)
-  const page = findBlocks(pages.get('docs/database-nodes.md') ?? '')
+  const page = findBlocks(pages.get('docs/more-machines.md') ?? '')
   const documented = page.find(({ text }) => text.includes('[pgbouncer]'))?.text ?? ''
   // Two snapshots at the same time have a connection each.
   const settings = (port: number) =>

@@ -49,9 +49,9 @@ export function createDatabase({ isEmpty = false } = {}): Promise<Database> {
   return createDatabaseUntil(onTestFinished, { isEmpty })
 }
 
-/** Partitions the table of plants with the statements of docs/database-size.md. */
+/** Partitions the table of plants with the statements of docs/more-machines.md. */
 export async function partitionPlants(database: Database): Promise<void> {
-  const page = readFileSync('docs/database-size.md', 'utf8')
+  const page = readFileSync('docs/more-machines.md', 'utf8')
   const [, statements] =
     /^ *```text\n( *BEGIN;\n *ALTER TABLE plant_store\.plants [^`]*)```$/m.exec(page) ?? []
   await database.query(assertDefined(statements))

@@ -56,7 +56,7 @@ test('Litestream replicates the store of the service, as its user', () => {
   const config = parse(read('litestream.yml'))
   expect(config).toMatchObject({ dbs: [{ path: '/var/lib/plants/plants.db' }] })
   expect(service).toContain('PLANTS_DATA_DIR=%S/plants')
-  expect(pages.get('docs/litestream.md')).toContain(
+  expect(pages.get('docs/more-machines.md')).toContain(
     'litestream restore -config /etc/litestream.yml /var/lib/plants/plants.db',
   )
 })

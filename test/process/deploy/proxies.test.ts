@@ -332,10 +332,10 @@ test.runIf(hasOpenssl && hasCaddy)(
   },
 )
 
-test('the compose file runs the container as docs/deployment.md does', () => {
+test('the compose file runs the container as docs/run-a-service.md does', () => {
   const { services } = parse(readFileSync(join(deploy, 'compose.yaml'), 'utf8'))
   const { ports, volumes, read_only, cap_drop, security_opt, stop_grace_period } = services.plants
-  const page = readFileSync(join(deploy, '../docs/deployment.md'), 'utf8').replaceAll('\\\n', '')
+  const page = readFileSync(join(deploy, '../docs/run-a-service.md'), 'utf8').replaceAll('\\\n', '')
   const command = /^ *docker run --detach .*$/m.exec(page)?.[0] ?? ''
   const asFlags = [
     `--publish ${ports} `,

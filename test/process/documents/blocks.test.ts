@@ -119,7 +119,7 @@ function blocksToRun(path: string, port: number): Block[] {
 
 /** The blocks about databases, with the server of a test. */
 function adaptBlocks(path: string, blocks: Block[], port: number | undefined): Block[] {
-  if (path !== 'docs/databases.md') return blocks
+  if (path !== 'docs/postgresql.md') return blocks
   const real = (text: string) =>
     text
       .replaceAll('plants@db.example.com/plants', `owner@127.0.0.1:${port}/garden`)

@@ -199,7 +199,7 @@ class Machine {
 
   /** Runs the command of the page, which must not make the store readable for others. */
   async restore(): Promise<void> {
-    const page = pages.get('docs/litestream.md') ?? ''
+    const page = pages.get('docs/more-machines.md') ?? ''
     const [, command = ''] = /sh -c '(umask 077; litestream restore .*)'$/m.exec(page) ?? []
     const script = command
       .replace('/etc/litestream.yml', this.#config)

@@ -13,14 +13,14 @@ const getDatabase = shareDatabase(installation)
 
 /** The command of the page that has a text. A line of cron is what cron gives to the shell. */
 function findCommand(text: string): string {
-  const blocks = findBlocks(pages.get('docs/databases.md') ?? '')
+  const blocks = findBlocks(pages.get('docs/postgresql.md') ?? '')
   const block = blocks.find((block) => block.text.includes(text))?.text ?? ''
   const [, cronLine] = /^30 3 \* \* \* plants (.*)$/m.exec(block) ?? []
   return cronLine?.replaceAll('\\%', '%') ?? block
 }
 
 test.runIf(installation)(
-  'the backups of docs/databases.md bring back what was deleted since, and only their owner can read them (needs pg_dump)',
+  'the backups of docs/postgresql.md bring back what was deleted since, and only their owner can read them (needs pg_dump)',
   async () => {
     const database = await getDatabase()
     const folder = createTemporaryFolder()

@@ -10,10 +10,10 @@ import { createRole } from './steps.js'
 const all = 'create,read,update,delete'
 const [, grants = ''] =
   /^```text\nCREATE ROLE service .*\n(GRANT [^`]*)```$/m.exec(
-    readFileSync('docs/databases.md', 'utf8'),
+    readFileSync('docs/postgresql.md', 'utf8'),
   ) ?? []
 
-/** A database, and its role with the grants of docs/databases.md alone. */
+/** A database, and its role with the grants of docs/postgresql.md alone. */
 async function freshRole() {
   const database = await createDatabase()
   const { role, url } = await createRole(database, 'service')
@@ -93,7 +93,7 @@ test('a reader is led to a page, whose statements let it read and change nothing
   const env = { ...database.env, PLANTS_STORE: url }
   const denied = await new Sandbox().run('list', { env })
   expect([denied.code, denied.err]).toEqual([4, expect.stringContaining('permission denied')])
-  expect(denied.err).toContain('docs/databases.md')
+  expect(denied.err).toContain('docs/postgresql.md')
   expect(denied.err).not.toContain('GRANT')
   const readerGrants = grants.replace(', INSERT', '').replace(/^.*imports.*$/m, '')
   await database.query(readerGrants.replaceAll('TO service;', `TO ${role};`))

@@ -84,7 +84,7 @@ test('a command does not open a store of another version', async () => {
   expect(await settleAll([openPostgresStore(database), init])).toEqual([other, other])
 })
 
-/** The grants of docs/databases.md, of such rights as `SELECT, INSERT`. */
+/** The grants of docs/postgresql.md, of such rights as `SELECT, INSERT`. */
 function grantsTo(role: string, rights: string): string {
   return `GRANT USAGE ON SCHEMA plant_store TO ${role};
     GRANT SELECT ON plant_store.schema_version, plant_store.tokens TO ${role};

@@ -55,9 +55,9 @@ test('a service next to a standby offers only reads, and says why', async () => 
     await expect.poll(async () => (await exchangeOnce(service, list)).status, pollOptions).toBe(401)
 })
 
-test('the services of docs/database-nodes.md create at the primary, and read from the standby', async () => {
+test('the services of docs/more-machines.md create at the primary, and read from the standby', async () => {
   const { primary, standby, token } = await startServers()
-  const page = readFileSync('docs/database-nodes.md', 'utf8')
+  const page = readFileSync('docs/more-machines.md', 'utf8')
   const lines = Array.from(page.matchAll(/^plants serve (--allow .*)$/gm), ([, args = '']) =>
     args
       .replace('primary.example.com', getHost(primary))

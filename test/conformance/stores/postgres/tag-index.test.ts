@@ -8,11 +8,11 @@ import {
 import { createPlant, gather } from '../../../helpers/sandbox/store.js'
 
 test.each(['one table', 'partitions'])(
-  'lists and counts by tag use the index that the page about large databases creates, with %s',
+  'lists and counts by tag use the index that the page about more machines creates, with %s',
   async (layout) => {
     const database = await createDatabase()
     if (layout === 'partitions') await partitionPlants(database)
-    const page = pages.get('docs/database-size.md') ?? ''
+    const page = pages.get('docs/more-machines.md') ?? ''
     const [, statement = ''] = /^```text\n(CREATE INDEX [^`]*)```$/m.exec(page) ?? []
     await database.query(statement)
     const store = await openPostgresStore(database)
