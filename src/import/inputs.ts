@@ -25,10 +25,6 @@ export interface ImportPlan extends InputOptions {
   atomic?: true
   /** The absolute path of the file for rejected records. */
   rejects?: string | undefined
-  /** The rejected records that the dialogue has shown, described by `describeRejectedRecord`. */
-  shownRejections?: ReadonlySet<string>
-  /** Whether the dialogue has shown which cells are not read. */
-  hasShownWarnings?: boolean
 }
 
 interface Closable {

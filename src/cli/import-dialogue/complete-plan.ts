@@ -7,8 +7,8 @@
  * import finds by itself. If no answer helps, the import ends with the error that it had without
  * the dialogue.
  *
- * At its end, the dialogue shows the command that asks no questions and the records that will be
- * rejected, and asks whether to import. Nothing is stored before this last answer.
+ * At its end, a dry run shows what the import would do. The dialogue then shows the command that
+ * asks no questions, and asks whether to import. Nothing is stored before this last answer.
  */
 import { assertDefined, type PlantsError } from '../../errors.js'
 import { NoListError } from '../../formats/assert-keys.js'
@@ -23,7 +23,6 @@ import type { CommandContext } from '../command-context.js'
 import { askForColumns } from './ask-columns.js'
 import { askForFileEncoding } from './ask-encoding.js'
 import { buildCommandLine } from './command-line.js'
-import { previewImport } from './preview-import.js'
 import { askToImport, showLines } from './questions.js'
 
 interface DialogueOptions {
@@ -33,8 +32,8 @@ interface DialogueOptions {
   context: CommandContext
   /** The arguments after the name of the program. */
   argv: readonly string[]
-  /** Runs the plan as a dry run, and prints what would be done. */
-  showDryRun: (plan: ImportPlan) => Promise<void>
+  /** Shows what the plan would do, and returns how many plants it would create or change. */
+  showOutcomes: (plan: ImportPlan) => Promise<number>
 }
 
 /**
@@ -44,23 +43,13 @@ interface DialogueOptions {
  * would prevent it
  */
 export async function completePlan(options: DialogueOptions): Promise<ImportPlan> {
-  const { plan, failure, context, argv } = options
-  const { io } = context
+  const { plan, failure, context, argv, showOutcomes } = options
   const answers = await askForAnswers(plan, failure, context)
-  const answeredPlan = applyAnswers(plan, answers)
-  const preview = await previewImport(answeredPlan, io)
-  const shownRejections = new Set(preview.reasons)
-  const complete = { ...answeredPlan, shownRejections, hasShownWarnings: true }
-  await showLines(
-    [
-      'The same without questions:',
-      `  ${buildCommandLine(argv, answers)}`,
-      ...describeRejections(preview),
-      ...(context.reporter.isQuiet ? [] : preview.warnings),
-    ],
-    io,
-  )
-  if (!plan.dryRun) await confirmImport(complete, preview.acceptedCount, options)
+  const complete = applyAnswers(plan, answers)
+  const count = plan.dryRun ? 0 : await showOutcomes(complete)
+  const command = buildCommandLine(argv, answers)
+  await showLines(['The same without questions:', `  ${command}`], context.io)
+  if (count > 0) await askToImport(describeQuestion(count, context), context.io)
   return complete
 }
 
@@ -127,26 +116,7 @@ async function openFirstInput(plan: ImportPlan, io: Io): Promise<InputReader> {
   return reader
 }
 
-function describeRejections({
-  rejectedCount,
-  reasons,
-}: Awaited<ReturnType<typeof previewImport>>): string[] {
-  if (rejectedCount === 0) return []
-  const firstClause = rejectedCount > reasons.length ? `, the first ${reasons.length} of them` : ''
-  return [
-    `${formatPlantCount(rejectedCount)} will be rejected${firstClause}:`,
-    ...reasons.map((text) => `  ${text}`),
-  ]
-}
-
-async function confirmImport(
-  plan: ImportPlan,
-  count: number,
-  { context, showDryRun }: DialogueOptions,
-): Promise<void> {
+function describeQuestion(count: number, context: CommandContext): string {
   const store = context.describeStore()
-  const message = `Import ${formatPlantCount(count)}${store === undefined ? '' : ` into ${store}`}?`
-  if (await askToImport(message, true, context.io)) return
-  await showDryRun({ ...plan, dryRun: true })
-  await askToImport(message, false, context.io)
+  return `Import ${formatPlantCount(count)}${store === undefined ? '' : ` into ${store}`}?`
 }

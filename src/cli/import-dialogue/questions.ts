@@ -96,26 +96,19 @@ export function askForEncoding(readings: readonly EncodingReading[], io: Io): Pr
   return askToSearch('Which encoding?', (typedText) => filterChoices(choices, typedText), io)
 }
 
-/** Resolves to true to import, and to false to see what would happen. */
-export async function askToImport(
-  message: string,
-  offersDryRun: boolean,
-  io: Io,
-): Promise<boolean> {
-  const dryRun = { value: 'dryRun', name: 'Show what would happen' }
+/** @throws {PlantsError} `interrupted` if the answer is no */
+export async function askToImport(message: string, io: Io): Promise<void> {
   const answer = await ask(
     message,
     [
       { value: 'yes', name: 'Yes' },
-      ...(offersDryRun ? [dryRun] : []),
       // A person who types "no" selects this. Otherwise Enter would take the answer above, yes.
-      { value: 'stop', name: 'No' },
+      { value: 'no', name: 'No' },
     ],
     'yes',
     io,
   )
-  if (answer === 'stop') throw createStoppedError()
-  return answer === 'yes'
+  if (answer === 'no') throw createStoppedError()
 }
 
 /**

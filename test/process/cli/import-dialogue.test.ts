@@ -85,7 +85,7 @@ test.each<[string, [string, string][]]>([
   ['Ctrl-C', [['the id?', '\x03']]],
   ['Ctrl-D', [['the id?', '\x04']]],
   ['Escape at the last question', [...columns, ['Import 2 plants?', '\x1b']]],
-  ['No', [...columns, ['Import 2 plants?', `${down}${down}${enter}`]]],
+  ['No', [...columns, ['Import 2 plants?', `${down}${enter}`]]],
   ['a typed no', [...columns, ['Import 2 plants?', `no${enter}`]]],
 ])('after %s, an import has stored nothing, and ends with exit code 130', async (_, turns) => {
   const user = createSandboxWithFile(table)
@@ -95,22 +95,41 @@ test.each<[string, [string, string][]]>([
   expect([user.has(user.store), countPlants(user.store)]).toEqual([false, 0])
 })
 
-test('a dialogue shows what an import would do, and then asks again', async () => {
+test('a dialogue shows what an import would do, and then asks', async () => {
   const user = createSandboxWithFile(`${table}1.234;Malus;\n`)
   const session = user.terminal('import list.csv', noColor)
   await session.answer(...columnsByHand)
-  await session.waitForText('1 plant will be rejected:')
   await session.waitForText('list.csv:4: Invalid plant: the id must be an integer')
-  await session.answer(['Import 2 plants?', down + enter], ['Would create Süßkirsche', ''])
-  await session.answer(['Import 2 plants?', enter])
+  await session.answer(['Would create Süßkirsche', ''], ['Import 2 plants?', enter])
   expect((await session.ended).code).toBe(6)
   expect(await user.run('list')).toEqual(storedPlants)
+})
+
+test('the last question counts what the store would accept, and rejects an id that occurs twice', async () => {
+  const user = createSandboxWithFile('No,Plant\n1,Rosa alba\n1,Acer\n2,Salix\n')
+  const session = user.terminal(['import', 'list.csv', '--map', 'id=No'], noColor)
+  await session.answer(['the name?', enter], ['The id 1 also occurs in line 2', ''])
+  await session.answer(['Import 2 plants?', enter])
+  const { code, screen } = await session.ended
+  expect([code, screen.match(/The id 1 also occurs/g)?.length]).toEqual([6, 1])
+})
+
+test('a dialogue asks no last question if there is nothing to import', async () => {
+  const user = createSandboxWithFile(table)
+  const first = user.terminal('import list.csv', noColor)
+  await first.answer(...columns, ['Import 2 plants?', enter])
+  await first.ended
+  const session = user.terminal('import list.csv', noColor)
+  await session.answer(...columns)
+  const { code, screen } = await session.ended
+  expect([code, screen.includes('Import ')]).toEqual([0, false])
+  expect(screen).toContain('Read 2 plants: 0 created, 2 skipped')
 })
 
 test('an import does not show a rejected record again that its dialogue has shown', async () => {
   const user = createSandboxWithFile(`${table}1.234;Malus;\nx;Acer;\n31;Tilia;\n`)
   const session = user.terminal('import list.csv', noColor)
-  await session.answer(...columnsByHand, ['Import 3 plants?', enter])
+  await session.answer(...columnsByHand, ['Import 2 plants?', enter])
   const { code, screen } = await session.ended
   expect(code).toBe(6)
   expect(screen.match(/list\.csv:\d: /g)).toEqual(['list.csv:4: ', 'list.csv:5: ', 'list.csv:6: '])
@@ -122,7 +141,6 @@ test('a dialogue says once, before its last question, that rows above the header
   const session = user.terminal('import list.csv', noColor)
   await session.answer(...columns)
   await session.waitForText('The header is in line 2 of list.csv, and 1 row above it was not read.')
-  await session.answer(['Import 2 plants?', down + enter], ['Would create Süßkirsche', ''])
   await session.answer(['Import 2 plants?', enter])
   const { code, screen } = await session.ended
   expect([code, screen.match(/The header is in line/g)]).toEqual([0, ['The header is in line']])
