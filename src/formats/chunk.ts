@@ -20,11 +20,7 @@ export interface InputOptions {
   delimiter?: string | undefined
   /** False if a quote is an ordinary character in a table. */
   quotes?: boolean | undefined
-  /**
-   * The column or the key of a field, if it is not the name of the field: `{ name: 'Kind' }`. A
-   * column can be given by its number. A field with an empty string is not read.
-   */
-  map: Partial<Record<FieldName, string>>
+  map: FieldMap
   /** The names of the columns of a table without a header. */
   columns?: readonly string[] | undefined
   /** A record without an id stands for the plant that has its name. */
@@ -35,12 +31,19 @@ export interface InputOptions {
   ifExists: 'same' | 'skip' | 'update'
 }
 
+/**
+ * The columns or keys of each field that does not have its own name: `{ name: ['Kind'] }`. A column
+ * can be given by its number. Several columns are joined to the name: `{ name: ['Genus',
+ * 'Species'] }`. A field with an empty list is not read.
+ */
+export type FieldMap = Partial<Record<FieldName, readonly string[]>>
+
 /** The header of a table, and the columns that were found in it. */
 export interface Header {
   /** The names of all columns. */
   names: readonly string[]
-  /** The index of the column of each field. */
-  columns: ReadonlyMap<FieldName, number>
+  /** The indexes of the columns of each field, of which only the name may have several. */
+  columns: ReadonlyMap<FieldName, readonly number[]>
   /** The names of the columns that are not read, for a warning. */
   unreadNames: readonly string[]
   /** The indexes of the columns without a name, which are not read, for a warning. */

@@ -9,7 +9,7 @@ import { isUtf8 } from 'node:buffer'
 import { createInputError, createUsageError } from '../errors.js'
 import { parseJson } from '../plant/json.js'
 import type { FormatInput, FormatReader, InputOptions } from './chunk.js'
-import { findColumns } from './columns.js'
+import { createColumnFinder, listWantedNames } from './columns.js'
 import { decodeText } from './decode-text.js'
 import { decodeLeniently, findEncoding, findMarkedEncoding, findUnmarkedUtf16 } from './encoding.js'
 import { createUtf16Error, type TextEncoding } from './encoding-error.js'
@@ -224,7 +224,9 @@ function beginsWithHeader(text: string, options: InputOptions): boolean {
   const [line = ''] = text.slice(0, 4000).split(/[\r\n]/, 1)
   const names = line.split(/[,;|\t]/).map((name) => name.replaceAll('"', ''))
   const isJson = /^[{[]/.test(line)
-  return !isJson && names.length > 1 && findColumns(names, options, new Map()).size > 0
+  const findColumns = createColumnFinder(names, new Set())
+  const hasColumn = listWantedNames(options).some(({ name }) => findColumns(name).length > 0)
+  return !isJson && names.length > 1 && hasColumn
 }
 
 /**

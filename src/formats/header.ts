@@ -8,13 +8,14 @@
  * columns shows the same row. With `--columns`, the table has no header.
  */
 import { assertDefined, createInputError, type PlantsError } from '../errors.js'
-import type { FieldName } from '../plant/fields.js'
+import { type FieldName, fieldNames } from '../plant/fields.js'
 import { type Cells, Chunk, type FormatReader, type Header, type InputOptions } from './chunk.js'
 import {
+  type ColumnFinder,
   type ColumnNumbers,
+  createColumnFinder,
   findColumnNumbers,
-  findColumns,
-  findMissingFields,
+  findMissingNames,
   findUnnamedColumns,
   findUnreadNames,
   foldName,
@@ -77,7 +78,7 @@ async function* selectRecords(
   { columns }: Header,
   headerLine: number,
 ): AsyncGenerator<Chunk> {
-  const readColumns = [...columns.values()]
+  const readColumns = [...columns.values()].flat()
   const isEmpty = (row: Cells) => readColumns.every((column) => row[column] === undefined)
   for await (const chunk of chunks) {
     const { records, lines } = chunk
@@ -119,10 +120,13 @@ export function findHeader(
   const likeliestRow = findLikeliestHeader(records)
   const numbers = findMappedNumbers(records, likeliestRow, options)
   if (options.columns) return { row: -1, isGuessed: false, numbers }
-  const hasColumns = (row: Cells = []) =>
-    findMissingFields(findColumns(readNames(row), options, numbers), options).length === 0
+  const hasColumns = (row: Cells = []) => {
+    const findColumns = createColumnFinder(readNames(row), numbers)
+    return findMissingNames((name) => findColumns(name).length > 0, options).length === 0
+  }
   // If `--map` has numbers for all needed columns, any row would have them.
-  const isGuessed = numbers.size > 0 && findMissingFields(numbers, options).length === 0
+  const isGuessed =
+    numbers.size > 0 && findMissingNames((name) => numbers.has(name), options).length === 0
   if (isGuessed)
     return hasColumns(records[likeliestRow]) ? { row: likeliestRow, isGuessed, numbers } : undefined
   const row = records.findIndex(hasColumns)
@@ -192,15 +196,15 @@ function parseHeader(
   const names =
     row === -1 ? assertDefined(options.columns) : readNames(assertDefined(rows.records[row]))
   if (row === -1) assertColumnCount(names, rows, source.name)
-  const candidates = findColumns(names, options, numbers)
-  const missingFields = findMissingFields(candidates, options)
-  if (missingFields.length > 0)
-    throw createMissingFieldsError(missingFields, options, {
+  const findColumns = createColumnFinder(names, numbers)
+  const missingNames = findMissingNames((name) => findColumns(name).length > 0, options)
+  if (missingNames.length > 0)
+    throw createMissingFieldsError(missingNames, options, {
       name: source.name,
       noun: 'column',
       names,
     })
-  const columns = chooseColumns(candidates, source.name)
+  const columns = chooseColumns(findColumns, options, source.name)
   const unreadNames = findUnreadNames(names, columns, options)
   // An empty name in `--columns` says that the column is not read.
   const unnamedColumns = row === -1 ? [] : findUnnamedColumns(names, columns)
@@ -226,10 +230,12 @@ function createHeaderError(
 ): PlantsError {
   const likeliestRow = findLikeliestHeader(records)
   const names = readNames(assertDefined(records[likeliestRow]))
-  const columns = findColumns(names, options, findMappedNumbers(records, likeliestRow, options))
+  const numbers = findMappedNumbers(records, likeliestRow, options)
+  const findColumns = createColumnFinder(names, numbers)
+  const missingNames = findMissingNames((name) => findColumns(name).length > 0, options)
   const line = assertDefined(lines[likeliestRow])
   const source = { name, noun: 'column', names, line, sheet, sheets } as const
-  return createMissingFieldsError(findMissingFields(columns, options), options, source)
+  return createMissingFieldsError(missingNames, options, source)
 }
 
 /** @throws {PlantsError} `input` if `--columns` cannot be the names of the columns */
@@ -256,19 +262,29 @@ function assertColumnCount(
     )
 }
 
-/** @throws {PlantsError} `input` if a field may be in several columns */
+/** @throws {PlantsError} `input` if a field may be in several columns, or has one twice */
 function chooseColumns(
-  candidates: ReadonlyMap<FieldName, readonly number[]>,
+  findColumns: ColumnFinder,
+  { map }: InputOptions,
   source: string,
-): Map<FieldName, number> {
-  const chosenColumns = new Map<FieldName, number>()
-  for (const [field, columns] of candidates) {
-    if (columns.length > 1)
+): Map<FieldName, number[]> {
+  const chosenColumns = new Map<FieldName, number[]>()
+  for (const field of fieldNames) {
+    const columns: number[] = []
+    for (const candidates of (map[field] ?? [field]).map(findColumns)) {
+      if (candidates.length > 1)
+        throw createInputError(
+          `Several columns of ${source} could be the ${field}: ${candidates.map((column) => column + 1).join(', ')}`,
+          `Choose one by its number: --map ${field}=NUMBER`,
+        )
+      columns.push(...candidates)
+    }
+    if (new Set(columns).size < columns.length)
       throw createInputError(
-        `Several columns of ${source} could be the ${field}: ${columns.map((column) => column + 1).join(', ')}`,
-        `Choose one by its number: --map ${field}=NUMBER`,
+        `One column of ${source} is named twice for the ${field}`,
+        'Name each column once with --map',
       )
-    chosenColumns.set(field, assertDefined(columns[0]))
+    if (columns.length > 0) chosenColumns.set(field, columns)
   }
   return chosenColumns
 }

@@ -2,13 +2,15 @@
  * Finds the keys of JSON objects that have the fields of a plant. A key either has exactly the name
  * of the field, or a similar name, such as `ID`. Names are similar if they are equal after folding.
  *
- * Each object may have other keys, so this runs for each record. Folding a key takes long, and most
- * objects have the same keys, so the fields of each key are remembered.
+ * Each object may have other keys, so this runs for each record. Most objects have the same keys as
+ * the one before them, so the fields of its keys are remembered, and so are folded keys.
  */
 import { type FieldName, fieldNames } from '../plant/fields.js'
+import type { FieldMap, InputOptions } from './chunk.js'
 import { foldName } from './columns.js'
 
-export type FieldKeys = Partial<Record<FieldName, string>>
+/** The keys that an object has of each field. Only the name may have several. */
+export type FieldKeys = Partial<Record<FieldName, readonly string[]>>
 
 /** Several keys may be the same field, such as `ID` and `Id`, and none is exact. */
 export interface AmbiguousKeys {
@@ -17,73 +19,67 @@ export interface AmbiguousKeys {
   candidateKeys: readonly string[]
 }
 
-/** A field that a key may be, and whether the key has exactly the name of the field. */
-interface KeyMatch {
-  field: FieldName
-  isExact: boolean
-}
-
 /**
  * The number is limited, because each record may have other keys: plants may be the values of an
  * object by name.
  */
 const maxRememberedKeys = 1000
 
-const noMatches: readonly KeyMatch[] = []
-
 export class KeyFinder {
-  readonly #map: FieldKeys
-  readonly #rememberedMatches = new Map<string, readonly KeyMatch[] | undefined>()
+  readonly #map: FieldMap
+  readonly #isUpdate: boolean
+  readonly #foldedKeys = new Map<string, string>()
+  #previousKeys: readonly string[] = []
+  #previousResult: FieldKeys | AmbiguousKeys = {}
 
-  /** @param map the keys that `--map` names; a field with an empty key is not read */
-  constructor(map: FieldKeys) {
+  constructor({ map, ifExists }: Pick<InputOptions, 'map' | 'ifExists'>) {
     this.#map = map
+    this.#isUpdate = ifExists === 'update'
   }
 
-  /** @returns the key of each field that the object has, or a field with several similar keys */
+  /** @returns the keys of each field that the object has, or a field with several similar keys */
   find(record: object): FieldKeys | AmbiguousKeys {
-    const exactKeys: FieldKeys = {}
-    let similarKeys: Partial<Record<FieldName, string[]>> | undefined
-    for (const key in record)
-      for (const { field, isExact } of this.#matchKey(key) ?? noMatches) {
-        if (isExact) exactKeys[field] = key
-        else {
-          similarKeys ??= {}
-          similarKeys[field] ??= []
-          similarKeys[field].push(key)
-        }
-      }
-    return similarKeys ? addSimilarKeys(exactKeys, similarKeys) : exactKeys
+    const keys = Object.keys(record)
+    if (!areEqual(keys, this.#previousKeys)) {
+      this.#previousKeys = keys
+      this.#previousResult = this.#findFields(keys)
+    }
+    return this.#previousResult
   }
 
-  /** @returns undefined, as for most keys, if the key is none of the fields */
-  #matchKey(key: string): readonly KeyMatch[] | undefined {
-    if (this.#rememberedMatches.has(key)) return this.#rememberedMatches.get(key)
-    const foldedKey = foldName(key)
-    const matches: KeyMatch[] = []
+  #findFields(keys: readonly string[]): FieldKeys | AmbiguousKeys {
+    const fieldKeys: FieldKeys = {}
     for (const field of fieldNames) {
-      const wantedKey = this.#map[field] ?? field
-      if (wantedKey !== '' && foldName(wantedKey) === foldedKey)
-        matches.push({ field, isExact: key === wantedKey })
+      const wantedKeys = this.#map[field] ?? [field]
+      const foundKeys: string[] = []
+      for (const wantedKey of wantedKeys) {
+        const candidateKeys = this.#findSimilar(wantedKey, keys)
+        if (candidateKeys.length > 1) return { ambiguousField: field, candidateKeys }
+        foundKeys.push(...candidateKeys)
+      }
+      // An update must not shorten a name that the record knows only in part.
+      const isIncomplete = this.#isUpdate && foundKeys.length < wantedKeys.length
+      if (foundKeys.length > 0 && !isIncomplete) fieldKeys[field] = foundKeys
     }
-    const matchesOrNone = matches.length > 0 ? matches : undefined
-    if (this.#rememberedMatches.size < maxRememberedKeys)
-      this.#rememberedMatches.set(key, matchesOrNone)
-    return matchesOrNone
+    return fieldKeys
+  }
+
+  /** Finds the key itself, or else all keys that are similar. */
+  #findSimilar(wantedKey: string, keys: readonly string[]): readonly string[] {
+    if (keys.includes(wantedKey)) return [wantedKey]
+    const foldedKey = foldName(wantedKey)
+    return keys.filter((key) => this.#fold(key) === foldedKey)
+  }
+
+  #fold(key: string): string {
+    const knownKey = this.#foldedKeys.get(key)
+    if (knownKey !== undefined) return knownKey
+    const foldedKey = foldName(key)
+    if (this.#foldedKeys.size < maxRememberedKeys) this.#foldedKeys.set(key, foldedKey)
+    return foldedKey
   }
 }
 
-/** Adds similar keys for the fields that have no exact key. */
-function addSimilarKeys(
-  exactKeys: FieldKeys,
-  similarKeys: Partial<Record<FieldName, readonly string[]>>,
-): FieldKeys | AmbiguousKeys {
-  const keys: FieldKeys = { ...exactKeys }
-  for (const field of fieldNames) {
-    const [key, ...otherKeys] = similarKeys[field] ?? []
-    if (key === undefined || exactKeys[field] !== undefined) continue
-    if (otherKeys.length > 0) return { ambiguousField: field, candidateKeys: [key, ...otherKeys] }
-    keys[field] = key
-  }
-  return keys
+function areEqual(keys: readonly string[], otherKeys: readonly string[]): boolean {
+  return keys.length === otherKeys.length && keys.every((key, index) => key === otherKeys[index])
 }

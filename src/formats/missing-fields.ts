@@ -1,8 +1,7 @@
 /* The error for a table or a list that lacks a column or a key that an import needs. */
 import { createInputError, type PlantsError } from '../errors.js'
-import type { FieldName } from '../plant/fields.js'
 import type { InputOptions } from './chunk.js'
-import { idOptionsHint, listNames } from './columns.js'
+import { idOptionsHint, listNames, type WantedName } from './columns.js'
 
 interface FieldSource {
   /** The file, for messages. */
@@ -20,18 +19,18 @@ interface FieldSource {
 export const separatePairsHint = 'Separate the fields by commas: --map id=A,name=B'
 
 export function createMissingFieldsError(
-  missingFields: readonly FieldName[],
+  missingNames: readonly WantedName[],
   options: InputOptions,
   source: FieldSource,
 ): PlantsError {
   const { name, noun } = source
-  const wantedNames = missingFields.map((field) => options.map[field] || field)
-  const nouns = wantedNames.length === 1 ? noun : `${noun}s`
+  const nouns = missingNames.length === 1 ? noun : `${noun}s`
   const placeholder = noun.toUpperCase()
+  const missingFields = missingNames.map(({ field }) => field)
   const pairs = missingFields.map((field) => `${field}=${placeholder}`).join()
-  const isOnlyId = missingFields.join() === 'id' && !options.map.id
+  const isOnlyId = missingFields.join() === 'id' && !options.map.id?.length
   return createInputError(
-    `${name} has no ${nouns} ${listNames(wantedNames)}`,
+    `${name} has no ${nouns} ${listNames(missingNames.map((wanted) => wanted.name))}`,
     isOnlyId
       ? idOptionsHint
       : `Name the ${noun}s with --map ${pairs}, or run the command on a terminal, which asks`,

@@ -23,7 +23,7 @@ export function formatRejectedRecords(
   { idFrom }: Pick<InputOptions, 'idFrom'>,
 ): string {
   const { names = [], columns } = header ?? {}
-  const stringColumns = [columns?.get('name'), columns?.get('tag')]
+  const stringColumns = [...(columns?.get('name') ?? []), ...(columns?.get('tag') ?? [])]
   const areRejectsNames = names.map(isRejectsName)
   const rows = rejections.map((record) => {
     const { line, raw, message, countedId } = record

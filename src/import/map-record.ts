@@ -10,6 +10,7 @@
  */
 import { assertDefined } from '../errors.js'
 import {
+  type Cell,
   type Cells,
   type FormatReader,
   type Header,
@@ -67,7 +68,7 @@ export class Mapper {
   readonly #countedIdColumn: number | undefined
   /** Whether the input is a rejects file that has counted ids, so that none are counted. */
   #hasCountedIds: boolean
-  readonly #columns: readonly (readonly [FieldName, number])[]
+  readonly #columns: readonly (readonly [FieldName, readonly number[]])[]
   readonly #state: MapperState
   readonly #hasMap: boolean
   readonly #keyFinder: KeyFinder
@@ -85,8 +86,8 @@ export class Mapper {
     this.#columns = [...(header?.columns ?? [])]
     this.#state = state
     this.#hasMap = Object.keys(options.map).length > 0
-    this.#keyFinder = new KeyFinder(options.map)
-    this.#idKey = options.map.id || 'id'
+    this.#keyFinder = new KeyFinder(options)
+    this.#idKey = options.map.id?.[0] ?? 'id'
     for (const name of header?.unreadNames ?? []) this.#noteUnreadName(name)
     const { names = [], unnamedColumns = [] } = header ?? {}
     const descriptions = unnamedColumns.length > 0 ? describeColumnNumbers(names) : []
@@ -136,15 +137,14 @@ export class Mapper {
   }
 
   #readIdCell(cells: Cells): unknown {
-    const cell = cells[this.#header?.columns.get('id') ?? -1]
+    const [idColumn = -1] = this.#header?.columns.get('id') ?? []
+    const cell = cells[idColumn]
     return typeof cell === 'string' ? parseIdCell(cell) : undefined
   }
 
   #readOwnIdOfJson(text: string): unknown {
     const result = this.#parseObject(text)
-    return 'keys' in result && result.keys.id !== undefined
-      ? result.object[result.keys.id]
-      : undefined
+    return 'keys' in result ? pickFields(result.object, result.keys)['id'] : undefined
   }
 
   #mapJson(text: string, number: number): MappedChange | RecordProblem {
@@ -179,10 +179,11 @@ export class Mapper {
       const names = listNames(keys.candidateKeys)
       return createProblem('input', `Several keys could be the ${keys.ambiguousField}: ${names}`)
     }
-    if (keys.id === undefined || keys.id === this.#idKey) return { object: value, keys }
+    const [idKey = this.#idKey] = keys.id ?? []
+    if (idKey === this.#idKey) return { object: value, keys }
     // JavaScript would round a large id. The parser keeps the digits of the id only if it knows the
     // key, so the record is parsed again.
-    this.#idKey = keys.id
+    this.#idKey = idKey
     return this.#parseObject(text)
   }
 
@@ -225,14 +226,14 @@ export class Mapper {
 
   /** Finds a cell whose value is lost, which is why its record is no valid plant. */
   #findCellProblem(cells: Cells): RecordProblem | undefined {
-    for (const [name, column] of this.#columns) {
-      const cell = cells[column]
+    for (const [field, columns] of this.#columns) {
+      const cell = joinValues(columns.map((column) => cells[column])) as Cell
       if (typeof cell === 'object')
         return createCellProblem(
-          `the ${name} ${cell.reason}`,
+          `the ${field} ${cell.reason}`,
           cell.isUnsavedFormula && 'unsavedFormula',
         )
-      if (name === 'id' && cell !== undefined && isRoundedNumber(cell))
+      if (field === 'id' && cell !== undefined && isRoundedNumber(cell))
         return createCellProblem(
           'the id is a number that a spreadsheet has rounded. Enter all its digits',
         )
@@ -242,13 +243,12 @@ export class Mapper {
 
   #readCells(cells: Cells): Record<string, unknown> {
     const record: Record<string, unknown> = {}
-    for (const [name, column] of this.#columns) {
-      // A row of a text that is shorter than the header lacks its last cells.
-      if (column >= cells.length) continue
-      const cell = cells[column]
+    for (const [field, columns] of this.#columns) {
+      if (this.#isMissing(columns, cells)) continue
+      const cell = joinValues(columns.map((column) => cells[column]))
       // An empty cell has no value. For an optional field, that is null, which removes a stored
       // tag.
-      if (name !== 'id') record[name] = cell === undefined && name === 'tag' ? null : cell
+      if (field !== 'id') record[field] = cell === undefined && field === 'tag' ? null : cell
       else if (cell !== undefined)
         record['id'] = typeof cell === 'string' ? parseIdCell(cell) : cell
     }
@@ -256,19 +256,24 @@ export class Mapper {
   }
 
   /**
+   * Whether a row of a text is shorter than the header, and lacks the cells of a field. An update
+   * must not shorten a name of which it has only a part.
+   */
+  #isMissing(columns: readonly number[], { length }: Cells): boolean {
+    const isUpdate = this.#options.ifExists === 'update'
+    const isCellMissing = (column: number) => column >= length
+    return isUpdate ? columns.some(isCellMissing) : columns.every(isCellMissing)
+  }
+
+  /**
    * Notes the keys that are not read, for a warning. With `--map name=kind`, a key `name` is not
    * read, but a person has chosen that.
    */
   #noteUnreadKeys(record: object, keys: FieldKeys): void {
-    const { id, name, tag } = keys
-    for (const field in record)
-      if (
-        field !== id &&
-        field !== name &&
-        field !== tag &&
-        !Object.hasOwn(this.#options.map, field)
-      )
-        this.#noteUnreadName(field)
+    const readKeys = Object.values(keys).flat()
+    for (const key in record)
+      if (!readKeys.includes(key) && !Object.hasOwn(this.#options.map, key))
+        this.#noteUnreadName(key)
   }
 
   /** Notes the columns without a name that have a value in a row, each of them once. */
@@ -338,17 +343,14 @@ function parseCountedId(text: string): unknown {
 }
 
 /** Whether each field has the key with its name, as in most files, so that nothing is renamed. */
-function areFieldNames({ id = 'id', name = 'name', tag = 'tag' }: FieldKeys): boolean {
-  return id === 'id' && name === 'name' && tag === 'tag'
+function areFieldNames(keys: FieldKeys): boolean {
+  return fieldNames.every((field) => (keys[field]?.[0] ?? field) === field)
 }
 
 /** Adds the keys that are not read to a problem, because one of them may be a misspelled `name`. */
-function addUnknownKeys(
-  problem: RecordProblem,
-  record: object,
-  { id, tag }: FieldKeys,
-): RecordProblem {
-  const otherKeys = Object.keys(record).filter((key) => key !== id && key !== tag)
+function addUnknownKeys(problem: RecordProblem, record: object, keys: FieldKeys): RecordProblem {
+  const readKeys = Object.values(keys).flat()
+  const otherKeys = Object.keys(record).filter((key) => !readKeys.includes(key))
   // An empty key has no name that could be listed.
   const names = listNames(otherKeys)
   return names === '' ? problem : { ...problem, message: `${problem.message}; unknown: ${names}` }
@@ -357,10 +359,21 @@ function addUnknownKeys(
 function pickFields(record: Record<string, unknown>, keys: FieldKeys): Record<string, unknown> {
   const fields: Record<string, unknown> = {}
   for (const field of fieldNames) {
-    const key = keys[field]
-    if (key !== undefined) fields[field] = record[key]
+    const fieldKeys = keys[field]
+    if (fieldKeys) fields[field] = joinValues(fieldKeys.map((key) => record[key]))
   }
   return fields
+}
+
+/**
+ * Joins the values of the columns or keys of a field, of which only a name may have several. A
+ * value that is no string makes the whole name invalid.
+ */
+function joinValues(values: readonly unknown[]): unknown {
+  if (values.length === 1) return values[0]
+  const filledValues = values.filter((value) => (value ?? '') !== '')
+  const invalidValue = filledValues.find((value) => typeof value !== 'string')
+  return invalidValue ?? (filledValues.join(' ') || undefined)
 }
 
 /** Returns a copy of the fields. To spread the record would take half of the time of an import. */

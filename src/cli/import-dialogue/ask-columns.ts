@@ -92,7 +92,7 @@ function findLikeliestHead(heads: readonly TableHead[]): TableHead {
 
 /** Finds the row with all names of `--map`, or else the one that looks most like a header. */
 function findLikeliestRow(records: readonly Cells[], { map }: ImportPlan): number {
-  const typedNames = Object.values(map).filter(Boolean).map(foldName)
+  const typedNames = Object.values(map).flat().map(foldName)
   const rowWithNames = records.findIndex((row) => {
     const names = readNames(row).map(foldName)
     return typedNames.length > 0 && typedNames.every((name) => names.includes(name))
@@ -105,13 +105,11 @@ function findFieldsToAsk(
   columns: readonly SampleColumn[],
   plan: ImportPlan,
 ): FieldName[] | undefined {
-  const countColumns = (field: FieldName) => {
-    const wantedName = foldName(plan.map[field] ?? field)
-    return columns.filter(({ name }) => foldName(name) === wantedName).length
-  }
+  const countColumns = (wantedName: string) =>
+    columns.filter(({ name }) => foldName(name) === foldName(wantedName)).length
   // A field is unclear if no column has its name, and also if several columns have its name.
-  const unclearFields = fieldNames.filter(
-    (field) => plan.map[field] !== '' && countColumns(field) !== 1,
+  const unclearFields = fieldNames.filter((field) =>
+    (plan.map[field] ?? [field]).some((name) => countColumns(name) !== 1),
   )
   // If an option names a column that is not there, the option is wrong, and no answer changes it.
   if (unclearFields.some((field) => plan.map[field] !== undefined)) return undefined
@@ -210,7 +208,7 @@ class ColumnDialogue {
   #findKnownColumns(): number[] {
     const { map } = this.#plan
     const knownFields = fieldNames.filter((field) => !this.#table.fieldsToAsk.includes(field))
-    const names = knownFields.map((field) => foldName(map[field] ?? field))
+    const names = knownFields.flatMap((field) => map[field] ?? [field]).map(foldName)
     return this.#columns
       .filter(({ name }) => names.includes(foldName(name)))
       .map(({ index }) => index)
@@ -256,9 +254,9 @@ class ColumnDialogue {
     const map: ImportPlan['map'] = {}
     for (const [field, answer] of this.#answersByField) {
       const column = this.#columns.find(({ index }) => index === answer)
-      if (column) map[field] = this.#nameColumn(column)
+      if (column) map[field] = [this.#nameColumn(column)]
       // A column has the name of the field, but was not chosen. So an empty name excludes it.
-      else if (this.#columns.some(({ name }) => foldName(name) === field)) map[field] = ''
+      else if (this.#columns.some(({ name }) => foldName(name) === field)) map[field] = []
     }
     return map
   }

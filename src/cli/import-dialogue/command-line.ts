@@ -25,7 +25,9 @@ export function buildCommandLine(
 
 function toOptions(answers: ImportAnswers): Record<string, string | undefined> {
   const { encoding, sheet, delimiter, columns, map, idFrom } = answers
-  const pairs = Object.entries(map ?? {}).map(([field, column]) => `${field}=${column}`)
+  const pairs = Object.entries(map ?? {}).flatMap(([field, columns]) =>
+    columns.length === 0 ? `${field}=` : columns.map((column) => `${field}=${column}`),
+  )
   return {
     '--encoding': encoding,
     '--sheet': sheet,

@@ -90,7 +90,7 @@ const answers = {
   sheet: "Bob's",
   delimiter: '\t',
   columns: ['id', '', 'name'],
-  map: { id: 'Nr.', name: 'Height, cm' },
+  map: { id: ['Nr.'], name: ['Height, cm', 'Species'], tag: [] },
   idFrom: 7n as const,
 }
 
@@ -98,7 +98,7 @@ test('the command line of a dialogue has the typed options, and one option for e
   const words = ['import', '--atomic', '--', 'my list.csv']
   expect(buildCommandLine(words, answers, { isWindows: false })).toBe(
     "plants import --atomic --encoding windows-1252 --sheet 'Bob'\\''s' --delimiter tab " +
-      "--columns 'id,,name' --map 'id=Nr.,name=Height, cm' --id-from 7 " +
+      "--columns 'id,,name' --map 'id=Nr.,name=Height, cm,name=Species,tag=' --id-from 7 " +
       "-- 'my list.csv'",
   )
   expect(buildCommandLine(['import', 'a.csv'], { sheet: "Bob's" }, { isWindows: true })).toBe(

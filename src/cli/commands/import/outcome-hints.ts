@@ -112,7 +112,7 @@ export class OutcomeHints {
       case 'missingId':
         return idOptionsHint
       case 'quotedId':
-        return describeUnquoting(file, map.id || 'id')
+        return describeUnquoting(file, map.id?.[0] ?? 'id')
       case 'formattedId':
         return formattedIdHint
       case 'otherQuotes':
@@ -148,7 +148,7 @@ const unreadableConflictHint =
   'that has its id. To skip plants that exist, add --if-exists skip, or use a token that may read'
 
 function describeTextIds(plan: ImportPlan): string {
-  if (plan.map.id)
+  if (plan.map.id?.length)
     return 'To ignore the ids, give id= instead of the id in --map, and add --by-name'
   return `To ignore invalid ids, add --map id=${assignsIds(plan) ? '' : ' --by-name'}`
 }
