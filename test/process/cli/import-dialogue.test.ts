@@ -80,6 +80,20 @@ test('the dialogue of an import fits into 40 columns', async () => {
   expect((await session.ended).code).toBe(130)
 })
 
+test('a list of choices leaves room for its question on a terminal of 12 lines', async () => {
+  const names = Array.from({ length: 21 }, (_, index) => `c${index}`)
+  const user = createSandboxWithFile(`${names.join()}\n${names.join()}\n`)
+  const env = { ...withoutCache, ...user.env, ...noColor }
+  const size = { columns: 40, rows: 12 }
+  const session = openTerminal(bin, ['import', 'list.csv'], user.home, env, size)
+  await session.answer(['the id?', down], ['⏎ select', down], ['⏎ select', ''])
+  const { lines } = new Screen(40, session.screen)
+  expect(lines.filter((line) => line.includes('the id?'))).toHaveLength(1)
+  expect(lines.length).toBeLessThanOrEqual(12)
+  session.type('\x03')
+  expect((await session.ended).code).toBe(130)
+})
+
 test.each<[string, [string, string][]]>([
   ['Escape', [['the id?', '\x1b']]],
   ['Ctrl-C', [['the id?', '\x03']]],
