@@ -183,7 +183,7 @@ function hasNumber(row: Cells = []): boolean {
   return row.some((cell) => typeof cell === 'string' && /^-?\d+(?:[.,]\d+)*$/.test(cell))
 }
 
-export function countFilledCells(row: Cells = []): number {
+function countFilledCells(row: Cells = []): number {
   return row.filter((cell) => cell !== undefined).length
 }
 

@@ -7,7 +7,7 @@ import { decodeText } from '../formats/decode-text.js'
 import { detectFormat, hasWorkbookStart, isTableFormat, readTableHeads } from '../formats/detect.js'
 import { maxHeaderRows, type TableHead } from '../formats/header.js'
 import { readDocument, readNdjson } from '../formats/json.js'
-import { isObject, NumberLiteral, parseJson } from '../plant/json.js'
+import { isObject, parseJson } from '../plant/json.js'
 import type { Io } from '../platform/io.js'
 import type { ImportInput } from './input-file.js'
 import { type ImportPlan, openContent } from './inputs.js'
@@ -41,30 +41,17 @@ export async function sampleInput(input: ImportInput, plan: ImportPlan, io: Io):
 }
 
 async function sampleObjects(valueChunks: AsyncIterable<Chunk>): Promise<Chunk<Cells>> {
-  const objects: { text: string; fields: Record<string, unknown> }[] = []
+  const objects: Record<string, unknown>[] = []
   for await (const { records } of valueChunks) {
     for (const record of records.slice(0, maxHeaderRows - objects.length)) {
-      const text = typeof record === 'string' ? record : ''
-      const parseResult = parseJson(text)
-      if ('value' in parseResult && isObject(parseResult.value))
-        objects.push({ text, fields: parseResult.value })
+      const parseResult = parseJson(typeof record === 'string' ? record : '')
+      if ('value' in parseResult && isObject(parseResult.value)) objects.push(parseResult.value)
     }
     if (objects.length >= maxHeaderRows) break
   }
-  const keys = [...new Set(objects.flatMap(({ fields }) => Object.keys(fields)))]
-  const rows = objects.map(({ text, fields }) =>
-    keys.map((key) => formatScalar(readExact(fields[key], key, text))),
-  )
+  const keys = [...new Set(objects.flatMap(Object.keys))]
+  const rows = objects.map((object) => keys.map((key) => formatScalar(object[key])))
   return new Chunk<Cells>(keys.length > 0 ? [keys, ...rows] : [])
-}
-
-/** Returns the value of a key. A number that JavaScript would round is returned as its digits. */
-function readExact(value: unknown, key: string, text: string): unknown {
-  if (typeof value !== 'number' || Number.isSafeInteger(value)) return value
-  const parseResult = parseJson(text, { idKey: key })
-  const exactValue =
-    'value' in parseResult && isObject(parseResult.value) ? parseResult.value[key] : value
-  return exactValue instanceof NumberLiteral ? exactValue.source : exactValue
 }
 
 /** @returns undefined for what no field can be: an object, an array, or null */

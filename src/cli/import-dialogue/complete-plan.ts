@@ -14,7 +14,7 @@ import { assertDefined, type PlantsError } from '../../errors.js'
 import { NoListError } from '../../formats/assert-keys.js'
 import { EncodingError } from '../../formats/encoding-error.js'
 import { applyAnswers, type ImportAnswers } from '../../import/answers.js'
-import { type ImportPlan, type InputReader, isInputError, openInput } from '../../import/inputs.js'
+import { type ImportPlan, isInputError, openInput } from '../../import/inputs.js'
 import { sampleInput } from '../../import/sample-input.js'
 import { formatPlantCount } from '../../plant/plant.js'
 import type { Io } from '../../platform/io.js'
@@ -23,6 +23,7 @@ import type { CommandContext } from '../command-context.js'
 import { askForColumns } from './ask-columns.js'
 import { askForFileEncoding } from './ask-encoding.js'
 import { buildCommandLine } from './command-line.js'
+import { countNames } from './count-names.js'
 import { askToImport, showLines } from './questions.js'
 
 interface DialogueOptions {
@@ -59,32 +60,21 @@ async function askForAnswers(
   context: CommandContext,
 ): Promise<ImportAnswers> {
   const { io } = context
-  const answers: ImportAnswers = {}
   const encoding = await askForFileEncoding(plan, io)
-  if (encoding !== undefined) answers.encoding = encoding
-  const planWithEncoding = applyAnswers(plan, answers)
-  const remainingFailure =
-    encoding === undefined ? failure : await findFailure(planWithEncoding, io)
+  const answers: ImportAnswers = encoding === undefined ? {} : { encoding }
+  const readablePlan = applyAnswers(plan, answers)
+  const remainingFailure = encoding === undefined ? failure : await findFailure(readablePlan, io)
   if (!remainingFailure) return answers
-  if (unanswerableErrors.some((errorClass) => remainingFailure instanceof errorClass))
+  // No answer about columns would prevent these errors.
+  if (remainingFailure instanceof NoListError || remainingFailure instanceof EncodingError)
     throw remainingFailure
-  const sample = await sampleInput(assertDefined(plan.inputs[0]), planWithEncoding, io)
-  const { answers: columnAnswers, headerLine } = await askForColumns(
-    sample,
-    planWithEncoding,
-    remainingFailure,
-    { io, findNextId: () => findNextIdOfStore(context) },
-  )
-  const complete = { ...answers, ...columnAnswers }
-  const reader = await openFirstInput(applyAnswers(plan, complete), io)
-  // If all columns are answered by their numbers, the import guesses which row is the header. It
-  // must be the row that the person has seen.
-  const { guessedLine = headerLine } = reader.header ?? {}
-  if (guessedLine !== headerLine) throw remainingFailure
-  // The import may choose another delimiter than the one by which the table was shown.
-  const shownDelimiter = sample.heads[0]?.delimiter
-  const isSameDelimiter = reader.delimiter === shownDelimiter
-  return isSameDelimiter ? complete : { ...complete, delimiter: shownDelimiter }
+  const sample = await sampleInput(assertDefined(plan.inputs[0]), readablePlan, io)
+  const columnAnswers = await askForColumns(sample, readablePlan, remainingFailure, {
+    io,
+    countNames: (planWithNames) => countNames(planWithNames, context),
+    findNextId: () => findNextIdOfStore(context),
+  })
+  return { ...answers, ...columnAnswers }
 }
 
 async function findNextIdOfStore(context: CommandContext): Promise<bigint> {
@@ -96,24 +86,16 @@ async function findNextIdOfStore(context: CommandContext): Promise<bigint> {
   }
 }
 
-/** No answer about columns would prevent these errors. */
-const unanswerableErrors = [NoListError, EncodingError]
-
+/** Opens the first file, and closes it again: only its header is needed. */
 async function findFailure(plan: ImportPlan, io: Io): Promise<PlantsError | undefined> {
   try {
-    await openFirstInput(plan, io)
+    const reader = await openInput(assertDefined(plan.inputs[0]), plan, io)
+    reader.close()
     return undefined
   } catch (error) {
     if (isInputError(error)) return error
     throw error
   }
-}
-
-/** Opens the first file, and closes it again: only its header is needed. */
-async function openFirstInput(plan: ImportPlan, io: Io): Promise<InputReader> {
-  const reader = await openInput(assertDefined(plan.inputs[0]), plan, io)
-  reader.close()
-  return reader
 }
 
 function describeQuestion(count: number, context: CommandContext): string {

@@ -22,7 +22,9 @@ import {
 // The dialogue of an import, on a terminal.
 
 /** The answers if a row has no integer in the column of the ids, which is then not proposed. */
-const columnsByHand: typeof columns = [['the id?', `${up.repeat(3)}${enter}`], ...columns.slice(1)]
+const columnsByHand: typeof columns = columns.map(([question, key]) =>
+  question === 'the id?' ? [question, `${up.repeat(2)}${key}`] : [question, key],
+)
 
 test.for(['bash', 'fish', 'zsh'])(
   'the command line that a dialogue prints does the same in %s (needs it)',
@@ -33,12 +35,7 @@ test.for(['bash', 'fish', 'zsh'])(
       `"${header.replaceAll('"', '""').replaceAll(',', '","')}"\n7,Rosa,وردية\n`,
     )
     const session = user.terminal(['import', 'list.csv', '--store', './a b.db'], noColor)
-    const choices: [string, string][] = [
-      ['the id?', enter],
-      ['the name?', enter],
-      ['the tag?', up + enter],
-    ]
-    await session.answer(...choices, ['Import 1 plant', enter])
+    await session.answer(...columns, ['Import 1 plant', enter])
     const { code, screen } = await session.ended
     expect(code).toBe(0)
     const [, line = ''] = /questions:\r\n {2}plants (.*?)\r\n/.exec(screen) ?? []
@@ -54,7 +51,7 @@ test('the dialogue of an import fits into 40 columns', async () => {
   const user = createSandboxWithFile(latin1(table))
   const env = { ...withoutCache, ...user.env, ...noColor }
   const session = openTerminal(bin, ['import', 'list.csv'], user.home, env, { columns: 40 })
-  await session.answer(['Is that right?', enter])
+  await session.answer(['Is that right?', enter], ['the name?', enter])
   await session.waitForText('the id?')
   await session.waitForText('⏎')
   expect(new Screen(40, session.screen).lines).toMatchInlineSnapshot(`
@@ -62,16 +59,16 @@ test('the dialogue of an import fits into 40 columns', async () => {
       "list.csv is not UTF-8. Read as windows-1",
       "252, it begins:",
       "  Nr.  Botanischer Name  Standort",
-      "  31   Süßkirsche        Südbeet",
-      "  32   Gänseblümchen     Böschung",
+      "  31  Süßkirsche  Südbeet",
+      "  32  Gänseblümchen  Böschung",
       "✔ Is that right? Yes",
+      "✔ Which column is the name? Botanischer",
+      "Name",
       "? Which column is the id?",
       "❯ Nr. (31, 32)",
-      "  Botanischer Name (Süßkirsche, Gänse…",
       "  Standort (Südbeet, Böschung)",
       "  No id: one plant for each name",
       "  No id: one plant for each row",
-      "  The first row is a plant already",
       "",
       "↑↓ navigate • ⏎ select",
     ]
@@ -86,18 +83,18 @@ test('a list of choices leaves room for its question on a terminal of 12 lines',
   const env = { ...withoutCache, ...user.env, ...noColor }
   const size = { columns: 40, rows: 12 }
   const session = openTerminal(bin, ['import', 'list.csv'], user.home, env, size)
-  await session.answer(['the id?', down], ['⏎ select', down], ['⏎ select', ''])
+  await session.answer(['the name?', down], ['⏎ select', down], ['⏎ select', ''])
   const { lines } = new Screen(40, session.screen)
-  expect(lines.filter((line) => line.includes('the id?'))).toHaveLength(1)
+  expect(lines.filter((line) => line.includes('the name?'))).toHaveLength(1)
   expect(lines.length).toBeLessThanOrEqual(12)
   session.type('\x03')
   expect((await session.ended).code).toBe(130)
 })
 
 test.each<[string, [string, string][]]>([
-  ['Escape', [['the id?', '\x1b']]],
-  ['Ctrl-C', [['the id?', '\x03']]],
-  ['Ctrl-D', [['the id?', '\x04']]],
+  ['Escape', [['the name?', '\x1b']]],
+  ['Ctrl-C', [['the name?', '\x03']]],
+  ['Ctrl-D', [['the name?', '\x04']]],
   ['Escape at the last question', [...columns, ['Import 2 plants?', '\x1b']]],
   ['No', [...columns, ['Import 2 plants?', `${down}${enter}`]]],
   ['a typed no', [...columns, ['Import 2 plants?', `no${enter}`]]],
