@@ -18,6 +18,15 @@ interface FieldSource {
 
 export const separatePairsHint = 'Separate the fields by commas: --map id=A,name=B'
 
+const nameHints = {
+  column:
+    'Name the columns with --map name=COLUMN,tag=COLUMN,id=COLUMN. ' +
+    'On a terminal, an import of a file asks for them',
+  key:
+    'Name the keys with --map name=KEY,tag=KEY,id=KEY. ' +
+    'On a terminal, an import of a file asks for them',
+}
+
 export function createMissingFieldsError(
   missingNames: readonly WantedName[],
   options: InputOptions,
@@ -25,15 +34,10 @@ export function createMissingFieldsError(
 ): PlantsError {
   const { name, noun } = source
   const nouns = missingNames.length === 1 ? noun : `${noun}s`
-  const placeholder = noun.toUpperCase()
-  const missingFields = missingNames.map(({ field }) => field)
-  const pairs = missingFields.map((field) => `${field}=${placeholder}`).join()
-  const isOnlyId = missingFields.join() === 'id' && !options.map.id?.length
+  const isOnlyId = missingNames.every(({ field }) => field === 'id') && !options.map.id?.length
   return createInputError(
     `${name} has no ${nouns} ${listNames(missingNames.map((wanted) => wanted.name))}`,
-    isOnlyId
-      ? idOptionsHint
-      : `Name the ${noun}s with --map ${pairs}, or run the command on a terminal, which asks`,
+    isOnlyId ? idOptionsHint : nameHints[noun],
     undefined,
     describeSource(source),
   )
