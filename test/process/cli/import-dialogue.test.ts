@@ -151,7 +151,7 @@ test('a dialogue says once, before its last question, that rows above the header
   const user = createSandboxWithFile(`Stock;2026\n${table}`)
   const session = user.terminal('import list.csv', noColor)
   await session.answer(...columns)
-  await session.waitForText('The header is in line 2 of list.csv, and 1 row above it was not read.')
+  await session.waitForText('The header is in line 2 of list.csv. Not read above it: 1 row.')
   await session.answer(['Import 2 plants?', enter])
   const { code, screen } = await session.ended
   expect([code, screen.match(/The header is in line/g)]).toEqual([0, ['The header is in line']])

@@ -119,7 +119,7 @@ export class ImportReport {
   }
 
   async reportInputEnd(reader: InputReader, file: string): Promise<void> {
-    const warnings = describeUnreadCells(reader, file, this.#plan)
+    const warnings = describeUnreadCells(reader, file)
     if (warnings.length > 0) await this.#progress.clear()
     for (const warning of warnings) await this.#warn(warning)
   }
