@@ -109,10 +109,20 @@ test('the rejected records of plants that exist change them, as the hint says', 
   const path = join(user.home, 'r.csv')
   expect(err).toContain(
     `To change the plants that exist, import ${path} with the same options, ` +
-      '--if-exists update and a new --rejects file. If the records are other plants, give them other ids\n',
+      '--if-exists update and a new --rejects file. ' +
+      'If the records are other plants, ignore their ids: --map id= --by-name\n',
   )
   const result = await user.import('r.csv --if-exists update --rejects r2.csv')
   expect(result).toMatchObject({ code: 0, updated: 1 })
+})
+
+test('a second list with the same ids is imported as other plants, as the hint says', async () => {
+  const user = new ImportSandbox()
+  await user.run(['create', '--id', '1', '--name', 'Fern'])
+  user.write('list.csv', 'id,name\n1,Rose\n')
+  const { err } = await user.import('list.csv')
+  expect(err).toContain('If the records are other plants, ignore their ids: --map id= --by-name\n')
+  expect(await user.import('list.csv --map id= --by-name')).toMatchObject({ code: 0, created: 1 })
 })
 
 test('a list with names in quotes is imported with the cell that the hint names', async () => {

@@ -98,7 +98,7 @@ export class OutcomeHints {
     const { byName, idFrom, map } = this.#plan
     switch (cause) {
       case 'conflict':
-        return idFrom === undefined ? describeConflict(rejects) : undefined
+        return idFrom === undefined ? describeConflict(rejects, byName) : undefined
       case 'unreadableConflict':
         return idFrom === undefined ? unreadableConflictHint : undefined
       case 'surplusCells':
@@ -153,9 +153,12 @@ function describeTextIds(plan: ImportPlan): string {
   return `To ignore invalid ids, add --map id=${assignsIds(plan) ? '' : ' --by-name'}`
 }
 
+const giveIdsHint = 'If the records are other plants, give them ids of their own'
+const ignoreIdsHint = 'If the records are other plants, ignore their ids: --map id= --by-name'
+
 /** A rejects file is not overwritten, so it is imported instead of the same input. */
-function describeConflict(rejects: string | undefined): string {
-  const otherIdsHint = 'If the records are other plants, give them other ids'
+function describeConflict(rejects: string | undefined, isFoundByName = false): string {
+  const otherIdsHint = isFoundByName ? giveIdsHint : ignoreIdsHint
   return rejects === undefined
     ? `To keep the plants that exist, add --if-exists skip. To change them, add --if-exists update. ${otherIdsHint}`
     : `To change the plants that exist, import ${rejects} with the same options, --if-exists update and a new --rejects file. ${otherIdsHint}`
