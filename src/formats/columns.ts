@@ -149,6 +149,16 @@ export function findUnnamedColumns(names: readonly string[], columns: Header['co
   )
 }
 
+/**
+ * Joins the values of several columns or keys to a name, without the empty ones. A value that is no
+ * string makes the whole name invalid.
+ */
+export function joinNames(values: readonly unknown[]): unknown {
+  const filledValues = values.filter((value) => (value ?? '') !== '')
+  const invalidValue = filledValues.find((value) => typeof value !== 'string')
+  return invalidValue ?? (filledValues.join(' ') || undefined)
+}
+
 /** Describes each column by its number, as `--map` takes it: `column 3`. */
 export function describeColumnNumbers(names: readonly string[]): string[] {
   let number = 0

@@ -9,7 +9,7 @@
  */
 import { assertDefined, createInputError, type PlantsError } from '../errors.js'
 import { type FieldName, fieldNames } from '../plant/fields.js'
-import { type Cells, Chunk, type FormatReader, type Header, type InputOptions } from './chunk.js'
+import type { Cells, Chunk, FormatReader, Header, InputOptions, RawChunk } from './chunk.js'
 import {
   type ColumnFinder,
   type ColumnNumbers,
@@ -23,13 +23,14 @@ import {
   readNames,
 } from './columns.js'
 import { createMissingFieldsError } from './missing-fields.js'
+import { TableFields } from './table-fields.js'
 
 export const maxHeaderRows = 20
 
 /** The first rows of a table or a sheet, one of which may be its header. */
 export interface TableHead {
   /** The first rows, at most 20, with their lines. */
-  rows: Chunk<Cells>
+  rows: RawChunk<Cells>
   /** The delimiter of a table in a text; undefined for a workbook. */
   delimiter?: string | undefined
   /** The name of the sheet of a workbook. */
@@ -50,54 +51,49 @@ interface TableSource {
 }
 
 /**
- * Creates the reader of the rows below the header. It leaves out rows without an id, a name and a
- * tag, and counts them.
+ * Creates the reader of the rows below the header.
  *
  * @param firstRows the first rows of the table, one of which is the header
  * @param rows all rows of the table, the first ones included
  * @throws {PlantsError} `input` if the header lacks a column, or has one twice
  */
 export function createReader(
-  firstRows: Chunk<Cells>,
-  rows: AsyncIterable<Chunk<Cells>>,
+  firstRows: RawChunk<Cells>,
+  rows: AsyncIterable<RawChunk<Cells>>,
   options: InputOptions,
   source: TableSource,
 ): FormatReader {
-  const { delimiter } = source
-  if (firstRows.records.length === 0) return { chunks: rows, delimiter }
-  const location = findHeader(firstRows, options)
-  if (!location) throw createHeaderError(firstRows, options, source)
-  const header = parseHeader(location, firstRows, options, source)
-  const headerLine = firstRows.lines[location.row] ?? 0
-  return { header, delimiter, chunks: selectRecords(rows, header, headerLine) }
+  const header =
+    firstRows.length === 0 ? emptyHeader : findAndParseHeader(firstRows, options, source)
+  const fields = new TableFields(header, options.ifExists === 'update')
+  return {
+    ...(header === emptyHeader ? {} : { header }),
+    delimiter: source.delimiter,
+    unreadNames: fields.unreadNames,
+    chunks: readFields(rows, fields),
+    readCountedId: (row) => fields.readCountedId(row),
+    listOtherKeys: () => [],
+  }
 }
 
-/** Leaves out the rows above the header, and those without an id, a name and a tag. */
-async function* selectRecords(
-  chunks: AsyncIterable<Chunk<Cells>>,
-  { columns }: Header,
-  headerLine: number,
+/** A table without rows has no header. */
+const emptyHeader: Header = { names: [], columns: new Map(), unreadNames: [], unnamedColumns: [] }
+
+function findAndParseHeader(
+  firstRows: RawChunk<Cells>,
+  options: InputOptions,
+  source: TableSource,
+): Header {
+  const location = findHeader(firstRows, options)
+  if (!location) throw createHeaderError(firstRows, options, source)
+  return parseHeader(location, firstRows, options, source)
+}
+
+async function* readFields(
+  chunks: AsyncIterable<RawChunk<Cells>>,
+  fields: TableFields,
 ): AsyncGenerator<Chunk> {
-  const readColumns = [...columns.values()].flat()
-  const isEmpty = (row: Cells) => readColumns.every((column) => row[column] === undefined)
-  for await (const chunk of chunks) {
-    const { records, lines } = chunk
-    const isAbove = lines.some((line) => line <= headerLine)
-    if (!isAbove && !records.some(isEmpty)) {
-      yield chunk
-      continue
-    }
-    const selection = new Chunk<Cells>()
-    selection.surplusRows = chunk.surplusRows
-    selection.multilineRow = chunk.multilineRow
-    for (const [index, row] of records.entries()) {
-      const line = assertDefined(lines[index])
-      if (line <= headerLine) continue
-      if (isEmpty(row)) selection.emptyRows += 1
-      else selection.add(row, line)
-    }
-    yield selection
-  }
+  for await (const chunk of chunks) yield fields.read(chunk)
 }
 
 interface HeaderLocation {
@@ -113,7 +109,7 @@ interface HeaderLocation {
 
 /** Finds the first row that has the needed columns. */
 export function findHeader(
-  { records }: Chunk<Cells>,
+  { records }: RawChunk<Cells>,
   options: InputOptions,
 ): HeaderLocation | undefined {
   if (records.length === 0) return undefined
@@ -172,7 +168,7 @@ export function findLikeliestHeader(records: readonly Cells[]): number {
  * Rates how much the first rows look like a list: by the number of rows with several cells below a
  * row of different names.
  */
-export function rateTable({ records }: Chunk<Cells>): number {
+export function rateTable({ records }: RawChunk<Cells>): number {
   const headerRow = findLikeliestHeader(records)
   const names = readNames(records[headerRow] ?? []).filter(Boolean)
   if (names.length === 0 || new Set(names).size < names.length) return 0
@@ -189,7 +185,7 @@ export function countFilledCells(row: Cells = []): number {
 
 function parseHeader(
   { row, numbers }: HeaderLocation,
-  rows: Chunk<Cells>,
+  rows: RawChunk<Cells>,
   options: InputOptions,
   source: TableSource,
 ): Header {
@@ -218,13 +214,13 @@ function parseHeader(
 }
 
 /** Counts the rows above the header that may be plants. A title has only one cell. */
-function countRowsAbove(headerRow: number, { records }: Chunk<Cells>): number {
+function countRowsAbove(headerRow: number, { records }: RawChunk<Cells>): number {
   return records.slice(0, Math.max(0, headerRow)).filter((row) => countFilledCells(row) > 1).length
 }
 
 /** Creates the error with the row that looks most like a header, and the columns that it lacks. */
 function createHeaderError(
-  { records, lines }: Chunk<Cells>,
+  { records, lines }: RawChunk<Cells>,
   options: InputOptions,
   { name, sheet, sheets = [] }: TableSource,
 ): PlantsError {
@@ -241,7 +237,7 @@ function createHeaderError(
 /** @throws {PlantsError} `input` if `--columns` cannot be the names of the columns */
 function assertColumnCount(
   names: readonly string[],
-  { records: [firstRow = []] }: Chunk<Cells>,
+  { records: [firstRow = []] }: RawChunk<Cells>,
   source: string,
 ): void {
   const cells = readNames(firstRow).map(foldName)

@@ -12,10 +12,10 @@
 import {
   type Cell,
   type Cells,
-  Chunk,
   createBrokenRecordError,
   isTooLarge,
   maxRecordBytes,
+  RawChunk,
   recordTooLargeReason,
 } from './chunk.js'
 import { countLineEnds, type LineEnd } from './encoding.js'
@@ -57,8 +57,8 @@ export function parseRows(
   table: Table,
   text: string,
   isEnd: boolean,
-  rows = new Chunk<Cells>(),
-): Chunk<Cells> {
+  rows = new RawChunk<Cells>(),
+): RawChunk<Cells> {
   const { name, lineEnd } = table
   const wholeText = table.remainder + text + (isEnd ? lineEnd : '')
   let start = 0

@@ -2,7 +2,7 @@
  * Reads the sample that the dialogue of an import shows of a file that cannot be imported yet: its
  * first rows, whatever their columns are.
  */
-import { type Cells, Chunk } from '../formats/chunk.js'
+import { type Cells, RawChunk } from '../formats/chunk.js'
 import { decodeText } from '../formats/decode-text.js'
 import { detectFormat, hasWorkbookStart, isTableFormat, readTableHeads } from '../formats/detect.js'
 import { maxHeaderRows, type TableHead } from '../formats/header.js'
@@ -40,7 +40,7 @@ export async function sampleInput(input: ImportInput, plan: ImportPlan, io: Io):
   }
 }
 
-async function sampleObjects(valueChunks: AsyncIterable<Chunk>): Promise<Chunk<Cells>> {
+async function sampleObjects(valueChunks: AsyncIterable<RawChunk>): Promise<RawChunk<Cells>> {
   const objects: { text: string; fields: Record<string, unknown> }[] = []
   for await (const { records } of valueChunks) {
     for (const record of records.slice(0, maxHeaderRows - objects.length)) {
@@ -55,7 +55,7 @@ async function sampleObjects(valueChunks: AsyncIterable<Chunk>): Promise<Chunk<C
   const rows = objects.map(({ text, fields }) =>
     keys.map((key) => formatScalar(readExact(fields[key], key, text))),
   )
-  return new Chunk<Cells>(keys.length > 0 ? [keys, ...rows] : [])
+  return new RawChunk<Cells>(keys.length > 0 ? [keys, ...rows] : [])
 }
 
 /** Returns the value of a key. A number that JavaScript would round is returned as its digits. */

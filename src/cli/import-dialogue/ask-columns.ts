@@ -9,7 +9,7 @@
  * a plant already, and the questions start again.
  */
 import { assertDefined, type PlantsError } from '../../errors.js'
-import type { Cells, Chunk } from '../../formats/chunk.js'
+import type { Cells, RawChunk } from '../../formats/chunk.js'
 import { assignsIds, foldName, isRejectsName, readNames } from '../../formats/columns.js'
 import { findHeader, findLikeliestHeader, rateTable, type TableHead } from '../../formats/header.js'
 import type { ImportAnswers } from '../../import/answers.js'
@@ -71,7 +71,7 @@ async function selectHead(
   { type, heads }: Sample,
   plan: ImportPlan,
   io: Io,
-): Promise<{ sheet?: string; rows: Chunk<Cells> }> {
+): Promise<{ sheet?: string; rows: RawChunk<Cells> }> {
   const completeHead = heads.find(({ rows }) => findHeader(rows, plan) !== undefined)
   const likeliestHead = completeHead ?? findLikeliestHead(heads)
   const filledHeads = heads.filter(({ rows }) => rows.length > 0)

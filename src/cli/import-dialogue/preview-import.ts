@@ -64,13 +64,11 @@ async function* readReasons(
   const reader = await openInput(input, plan, io)
   try {
     const mapper = new Mapper(plan, reader, state)
-    for await (const { records, lines } of reader.chunks)
-      for (const [index, raw] of records.entries()) {
-        const change = mapper.map(raw)
+    for await (const chunk of reader.chunks)
+      for (const [index, change] of mapper.map(chunk).entries())
         yield 'error' in change
-          ? describeRejectedRecord(input.name, assertDefined(lines[index]), change.message)
+          ? describeRejectedRecord(input.name, assertDefined(chunk.lines[index]), change.message)
           : undefined
-      }
     // Nothing is stored yet, as in a dry run.
     warnings.push(...describeUnreadCells(reader, input.name, { ...plan, dryRun: true }))
   } finally {
