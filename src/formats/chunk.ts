@@ -140,7 +140,7 @@ export class RawChunk<R extends RawRecord = RawRecord> {
 
   /** If chunks were half as large, an import of ids in no order would take 1.2 times as long. */
   get isFull(): boolean {
-    return this.length >= 6000 || this.characters >= 260_000
+    return this.length >= 4000 || this.characters >= 260_000
   }
 
   add(record: R, line: number): void {
