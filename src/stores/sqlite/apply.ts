@@ -160,7 +160,7 @@ export class SqliteChangeApplier {
   }
 }
 
-/** This takes half of the time of `flatMap(toRow)`, which would be a third of an import's insert. */
+/** This takes half of the time of `flatMap`, which would be a third of an import's insert. */
 function listValues(plants: readonly KeyedPlant[]): RowValue[] {
   const values: RowValue[] = []
   for (const {
