@@ -93,7 +93,12 @@ export class OutcomeHints {
 
   #describe(
     cause: Cause,
-    { file, isCauseOfAll, rejects }: ImportOutcome & { file: string; isCauseOfAll: boolean },
+    {
+      file,
+      isCauseOfAll,
+      isNothingStored,
+      rejects,
+    }: ImportOutcome & { file: string; isCauseOfAll: boolean },
   ): string | undefined {
     const { byName, idFrom, map } = this.#plan
     switch (cause) {
@@ -102,7 +107,7 @@ export class OutcomeHints {
       case 'unreadableConflict':
         return idFrom === undefined ? unreadableConflictHint : undefined
       case 'surplusCells':
-        return isCauseOfAll ? unnamedColumnHint : quoteCellsHint
+        return isNothingStored ? unnamedColumnHint : quoteCellsHint
       case 'repeatedId':
         return 'Where an id occurs twice, give each plant an id of its own, or delete one of the records'
       case 'generatedId':
