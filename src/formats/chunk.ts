@@ -80,13 +80,26 @@ export interface FormatReader {
   otherSheet?: string | undefined
   /** The merged cells of a workbook. They are known when the chunks are read to their end. */
   mergedCells?: { readonly firstRange: string | undefined }
-  /** The names of columns or keys that were not read so far, for a warning. */
-  unreadNames: ReadonlySet<string>
+  fields: Omit<FieldReader, 'read'>
   chunks: AsyncIterable<Chunk>
+}
+
+/** Finds the fields of plants in records as they are written. */
+export interface FieldReader<R extends RawRecord = RawRecord> {
+  /** The names of columns or keys that were not read so far, for a warning. */
+  readonly unreadNames: ReadonlySet<string>
+  read(chunk: RawChunk<R>): Chunk
   /** Reads the id that a rejects file has for a record; undefined without such a column or key. */
   readCountedId(record: RawRecord): unknown
   /** Lists the keys of a JSON object that are read as no field. */
   listOtherKeys(record: RawRecord): readonly string[]
+}
+
+export async function* readFields<R extends RawRecord>(
+  chunks: AsyncIterable<RawChunk<R>>,
+  fields: FieldReader<R>,
+): AsyncGenerator<Chunk> {
+  for await (const chunk of chunks) yield fields.read(chunk)
 }
 
 /** The text of a JSON value, the cells of a row, or null for a line that is too large. */

@@ -39,7 +39,7 @@ export function foldName(name: string): string {
 }
 
 /** Returns the names in the cells of a header; an empty cell has an empty name. */
-export function readNames(row: Cells): string[] {
+export function readNames(row: Cells = []): string[] {
   return row.map((cell) => (typeof cell === 'string' ? cell : (cell?.text ?? '')))
 }
 

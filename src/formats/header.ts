@@ -9,7 +9,14 @@
  */
 import { assertDefined, createInputError, type PlantsError } from '../errors.js'
 import { type FieldName, fieldNames } from '../plant/fields.js'
-import type { Cells, Chunk, FormatReader, Header, InputOptions, RawChunk } from './chunk.js'
+import {
+  type Cells,
+  type FormatReader,
+  type Header,
+  type InputOptions,
+  type RawChunk,
+  readFields,
+} from './chunk.js'
 import {
   type ColumnFinder,
   type ColumnNumbers,
@@ -21,6 +28,7 @@ import {
   foldName,
   isRejectsName,
   readNames,
+  type WantedName,
 } from './columns.js'
 import { createMissingFieldsError } from './missing-fields.js'
 import { TableFields } from './table-fields.js'
@@ -63,37 +71,14 @@ export function createReader(
   options: InputOptions,
   source: TableSource,
 ): FormatReader {
-  const header =
-    firstRows.length === 0 ? emptyHeader : findAndParseHeader(firstRows, options, source)
+  const header = firstRows.length === 0 ? undefined : parseHeader(firstRows, options, source)
   const fields = new TableFields(header, options.ifExists === 'update')
   return {
-    ...(header === emptyHeader ? {} : { header }),
+    ...(header && { header }),
     delimiter: source.delimiter,
-    unreadNames: fields.unreadNames,
+    fields,
     chunks: readFields(rows, fields),
-    readCountedId: (row) => fields.readCountedId(row),
-    listOtherKeys: () => [],
   }
-}
-
-/** A table without rows has no header. */
-const emptyHeader: Header = { names: [], columns: new Map(), unreadNames: [], unnamedColumns: [] }
-
-function findAndParseHeader(
-  firstRows: RawChunk<Cells>,
-  options: InputOptions,
-  source: TableSource,
-): Header {
-  const location = findHeader(firstRows, options)
-  if (!location) throw createHeaderError(firstRows, options, source)
-  return parseHeader(location, firstRows, options, source)
-}
-
-async function* readFields(
-  chunks: AsyncIterable<RawChunk<Cells>>,
-  fields: TableFields,
-): AsyncGenerator<Chunk> {
-  for await (const chunk of chunks) yield fields.read(chunk)
 }
 
 interface HeaderLocation {
@@ -115,11 +100,11 @@ export function findHeader(
   if (records.length === 0) return undefined
   const likeliestRow = findLikeliestHeader(records)
   const numbers = findMappedNumbers(records, likeliestRow, options)
-  if (options.columns) return { row: -1, isGuessed: false, numbers }
-  const hasColumns = (row: Cells = []) => {
-    const findColumns = createColumnFinder(readNames(row), numbers)
-    return findMissingNames((name) => findColumns(name).length > 0, options).length === 0
-  }
+  const hasNames = (names: readonly string[]) =>
+    findMissingColumns(names, numbers, options).length === 0
+  if (options.columns)
+    return hasNames(options.columns) ? { row: -1, isGuessed: false, numbers } : undefined
+  const hasColumns = (row: Cells = []) => hasNames(readNames(row))
   // If `--map` has numbers for all needed columns, any row would have them.
   const isGuessed =
     numbers.size > 0 && findMissingNames((name) => numbers.has(name), options).length === 0
@@ -127,6 +112,15 @@ export function findHeader(
     return hasColumns(records[likeliestRow]) ? { row: likeliestRow, isGuessed, numbers } : undefined
   const row = records.findIndex(hasColumns)
   return row === -1 ? undefined : { row, isGuessed, numbers }
+}
+
+function findMissingColumns(
+  names: readonly string[],
+  numbers: ColumnNumbers,
+  options: InputOptions,
+): WantedName[] {
+  const findColumns = createColumnFinder(names, numbers)
+  return findMissingNames((name) => findColumns(name).length > 0, options)
 }
 
 /**
@@ -152,7 +146,7 @@ function findMappedNumbers(
  * that has no numbers, and at least half as many cells. In a rejects file, it is the first row.
  */
 export function findLikeliestHeader(records: readonly Cells[]): number {
-  if (readNames(records[0] ?? []).some(isRejectsName)) return 0
+  if (readNames(records[0]).some(isRejectsName)) return 0
   const counts = records.slice(0, maxHeaderRows).map(countFilledCells)
   const width = Math.max(...counts)
   const widestRow = counts.indexOf(width)
@@ -170,7 +164,7 @@ export function findLikeliestHeader(records: readonly Cells[]): number {
  */
 export function rateTable({ records }: RawChunk<Cells>): number {
   const headerRow = findLikeliestHeader(records)
-  const names = readNames(records[headerRow] ?? []).filter(Boolean)
+  const names = readNames(records[headerRow]).filter(Boolean)
   if (names.length === 0 || new Set(names).size < names.length) return 0
   return 1 + records.slice(headerRow + 1).filter((row) => countFilledCells(row) > 1).length
 }
@@ -183,24 +177,13 @@ export function countFilledCells(row: Cells = []): number {
   return row.filter((cell) => cell !== undefined).length
 }
 
-function parseHeader(
-  { row, numbers }: HeaderLocation,
-  rows: RawChunk<Cells>,
-  options: InputOptions,
-  source: TableSource,
-): Header {
-  const names =
-    row === -1 ? assertDefined(options.columns) : readNames(assertDefined(rows.records[row]))
-  if (row === -1) assertColumnCount(names, rows, source.name)
-  const findColumns = createColumnFinder(names, numbers)
-  const missingNames = findMissingNames((name) => findColumns(name).length > 0, options)
-  if (missingNames.length > 0)
-    throw createMissingFieldsError(missingNames, options, {
-      name: source.name,
-      noun: 'column',
-      names,
-    })
-  const columns = chooseColumns(findColumns, options, source.name)
+function parseHeader(rows: RawChunk<Cells>, options: InputOptions, source: TableSource): Header {
+  if (options.columns) assertColumnCount(options.columns, rows, source.name)
+  const location = findHeader(rows, options)
+  if (!location) throw createHeaderError(rows, options, source)
+  const { row, numbers } = location
+  const names = row === -1 ? assertDefined(options.columns) : readNames(rows.records[row])
+  const columns = chooseColumns(createColumnFinder(names, numbers), options, source.name)
   const unreadNames = findUnreadNames(names, columns, options)
   // An empty name in `--columns` says that the column is not read.
   const unnamedColumns = row === -1 ? [] : findUnnamedColumns(names, columns)
@@ -224,12 +207,10 @@ function createHeaderError(
   options: InputOptions,
   { name, sheet, sheets = [] }: TableSource,
 ): PlantsError {
-  const likeliestRow = findLikeliestHeader(records)
-  const names = readNames(assertDefined(records[likeliestRow]))
-  const numbers = findMappedNumbers(records, likeliestRow, options)
-  const findColumns = createColumnFinder(names, numbers)
-  const missingNames = findMissingNames((name) => findColumns(name).length > 0, options)
-  const line = assertDefined(lines[likeliestRow])
+  const row = findLikeliestHeader(records)
+  const names = options.columns ?? readNames(records[row])
+  const line = options.columns ? undefined : lines[row]
+  const missingNames = findMissingColumns(names, findMappedNumbers(records, row, options), options)
   const source = { name, noun: 'column', names, line, sheet, sheets } as const
   return createMissingFieldsError(missingNames, options, source)
 }

@@ -8,6 +8,7 @@ import { describeInvalidPlant } from '../plant/plant.js'
 import { findProblems } from '../plant/schema.js'
 import {
   Chunk,
+  type FieldReader,
   type InputOptions,
   type RawChunk,
   type RawRecord,
@@ -24,7 +25,7 @@ import {
 import { KeyFinder } from './keys.js'
 import { maxUnreadNames } from './table-fields.js'
 
-export class JsonFields {
+export class JsonFields implements FieldReader<string | null> {
   /** The keys that are not read. */
   readonly unreadNames = new Set<string>()
   readonly #keyFinder: KeyFinder

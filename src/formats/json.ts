@@ -14,7 +14,6 @@ import { explainSyntaxError, syntaxHints } from '../plant/json-syntax.js'
 import { checkSignal } from '../platform/runtime.js'
 import { assertKeys, createNoListError } from './assert-keys.js'
 import {
-  type Chunk,
   createBrokenRecordError,
   type FormatInput,
   type FormatReader,
@@ -24,6 +23,7 @@ import {
   maxUnpackedBytes,
   peek,
   RawChunk,
+  readFields,
   recordTooLargeReason,
 } from './chunk.js'
 import { listNames } from './columns.js'
@@ -35,7 +35,7 @@ import type { FormatName } from './write.js'
 export async function openNdjson(
   texts: AsyncIterable<string>,
   options: InputOptions,
-  name: string,
+  { name }: JsonInput,
 ): Promise<FormatReader> {
   return openRecords('ndjson', readNdjson(texts), options, name)
 }
@@ -44,10 +44,12 @@ export async function openNdjson(
 export async function openDocument(
   texts: AsyncIterable<string>,
   options: InputOptions,
-  { name, signal }: Pick<FormatInput, 'name' | 'signal'>,
+  input: JsonInput,
 ): Promise<FormatReader> {
-  return openRecords('json', readDocument(texts, name, signal, options.key), options, name)
+  return openRecords('json', readDocument(texts, options, input), options, input.name)
 }
+
+type JsonInput = Pick<FormatInput, 'name' | 'signal'>
 
 async function openRecords(
   format: FormatName,
@@ -58,20 +60,7 @@ async function openRecords(
   const { first = new RawChunk(), all } = await peek(chunks)
   assertKeys(first, options, name)
   const fields = new JsonFields(options)
-  return {
-    format,
-    unreadNames: fields.unreadNames,
-    chunks: readFields(all, fields),
-    readCountedId: (record) => fields.readCountedId(record),
-    listOtherKeys: (record) => fields.listOtherKeys(record),
-  }
-}
-
-async function* readFields(
-  chunks: AsyncIterable<RawChunk<string | null>>,
-  fields: JsonFields,
-): AsyncGenerator<Chunk> {
-  for await (const chunk of chunks) yield fields.read(chunk)
+  return { format, fields, chunks: readFields(all, fields) }
 }
 
 /**
@@ -125,14 +114,12 @@ function addLines(
 /**
  * Yields the elements of an array, or several values.
  *
- * @param key the key of the outermost object that holds the array; undefined if there is none
  * @throws {PlantsError} `input` before the first value, with the line that is not JSON
  */
 export async function* readDocument(
   texts: AsyncIterable<string>,
-  name: string,
-  signal: AbortSignal,
-  key?: string,
+  { key }: Pick<InputOptions, 'key'>,
+  { name, signal }: JsonInput,
 ): AsyncGenerator<RawChunk<string | null>> {
   let text = ''
   for await (const blockText of texts) {

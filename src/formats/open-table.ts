@@ -8,7 +8,14 @@
  * same number of cells in most rows. No single row decides: one cell may have many delimiters.
  */
 import { assertDefined, createInputError } from '../errors.js'
-import { type Cells, type FormatReader, type InputOptions, prepend, RawChunk } from './chunk.js'
+import {
+  type Cells,
+  type FormatInput,
+  type FormatReader,
+  type InputOptions,
+  prepend,
+  RawChunk,
+} from './chunk.js'
 import { findLineEnd, type LineEnd } from './encoding.js'
 import { createReader, findHeader, maxHeaderRows, type TableHead } from './header.js'
 import { parseRows, type Table } from './table.js'
@@ -25,15 +32,13 @@ interface TableStart {
   lineEnd: LineEnd
 }
 
-/** @param fixedDelimiter the delimiter that the format or an option says */
 export async function openTable(
   texts: AsyncGenerator<string>,
-  fixedDelimiter: string | undefined,
   options: InputOptions,
-  name: string,
+  { name }: Pick<FormatInput, 'name'>,
 ): Promise<FormatReader> {
   const start = await readStart(texts)
-  const { rows, delimiter } = chooseDelimiter(start, fixedDelimiter, options, name)
+  const { rows, delimiter } = chooseDelimiter(start, options, name)
   const table = createTable(name, delimiter, start, options)
   const chunks = readChunks(table, prepend([start.text], texts))
   return createReader(rows, chunks, options, { name, delimiter })
@@ -42,11 +47,10 @@ export async function openTable(
 /** Reads the first rows of a table, whatever its columns are. */
 export async function readTableHead(
   texts: AsyncGenerator<string>,
-  fixedDelimiter: string | undefined,
   options: InputOptions,
-  name: string,
+  { name }: Pick<FormatInput, 'name'>,
 ): Promise<TableHead> {
-  return chooseDelimiter(await readStart(texts), fixedDelimiter, options, name)
+  return chooseDelimiter(await readStart(texts), options, name)
 }
 
 function createTable(
@@ -84,13 +88,12 @@ interface DelimiterTrial {
 
 function chooseDelimiter(
   start: TableStart,
-  fixedDelimiter: string | undefined,
   options: InputOptions,
   name: string,
 ): { delimiter: string; rows: RawChunk<Cells> } {
   const { text, isWhole, lineEnd } = start
   const head = isWhole ? text + lineEnd : text.slice(0, headLength)
-  const delimiters = fixedDelimiter === undefined ? [',', ';', '\t', '|'] : [fixedDelimiter]
+  const delimiters = options.delimiter === undefined ? [',', ';', '\t', '|'] : [options.delimiter]
   const trials = delimiters.map((delimiter) => {
     const rows = parseRows(createTable(name, delimiter, start, options), head, false)
     return createTrial(delimiter, rows, options)

@@ -6,6 +6,7 @@ import {
   type Cell,
   type Cells,
   Chunk,
+  type FieldReader,
   type Header,
   type RawChunk,
   type RawRecord,
@@ -13,7 +14,7 @@ import {
 import { countedIdName, describeColumnNumbers, foldName, joinNames } from './columns.js'
 import { isRoundedNumber, parseIdCell } from './parse-id-cell.js'
 
-export class TableFields {
+export class TableFields implements FieldReader<Cells> {
   /** The names of the columns that are not read. One without a name is added with its values. */
   readonly unreadNames: Set<string>
   readonly #width: number
@@ -26,7 +27,8 @@ export class TableFields {
   /** Describes each column without a name that had no value so far. */
   readonly #unnamedColumns: Map<number, string>
 
-  constructor(header: Header, isUpdate: boolean) {
+  /** @param header undefined for a table without rows */
+  constructor(header: Header = emptyHeader, isUpdate = false) {
     const { names, columns, unreadNames, unnamedColumns, line = 0 } = header
     this.unreadNames = new Set(unreadNames.slice(0, maxUnreadNames))
     this.#width = names.length
@@ -59,6 +61,11 @@ export class TableFields {
     if (this.#countedIdColumn === -1) return undefined
     const cell = row?.[this.#countedIdColumn]
     return typeof cell === 'string' ? parseIdCell(cell) : null
+  }
+
+  /** A table has columns, of which a warning tells once. */
+  listOtherKeys(): readonly string[] {
+    return []
   }
 
   #readRow(row: Cells, line: number, chunk: Chunk): void {
@@ -110,6 +117,8 @@ export class TableFields {
     }
   }
 }
+
+const emptyHeader: Header = { names: [], columns: new Map(), unreadNames: [], unnamedColumns: [] }
 
 /** An input may have millions of names that are not read. */
 export const maxUnreadNames = 1000

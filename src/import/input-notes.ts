@@ -39,7 +39,7 @@ export class InputNotes {
     this.emptyRows += chunk.emptyRows
     this.surplusRows += chunk.surplusRows
     const names = reader.header ? this.otherColumns : this.otherFields
-    for (const name of reader.unreadNames) names.add(shorten(name))
+    for (const name of reader.fields.unreadNames) names.add(shorten(name))
     this.#noteMultilineRow(chunk, reader, file)
   }
 

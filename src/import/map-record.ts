@@ -46,7 +46,7 @@ const givenId: AssignedId = { id: undefined, idSource: 'given' }
 
 export class Mapper {
   readonly #options: InputOptions
-  readonly #reader: MappedReader
+  readonly #fields: FormatReader['fields']
   readonly #state: MapperState
   /**
    * Whether the input is a rejects file that has counted ids, so that none are counted. The first
@@ -54,9 +54,9 @@ export class Mapper {
    */
   #hasCountedIds: boolean | undefined
 
-  constructor(options: InputOptions, reader: MappedReader, state: MapperState) {
+  constructor(options: InputOptions, { fields }: Pick<FormatReader, 'fields'>, state: MapperState) {
     this.#options = options
-    this.#reader = reader
+    this.#fields = fields
     this.#state = state
   }
 
@@ -75,7 +75,7 @@ export class Mapper {
   findCountedId(raw: RawRecord, number: number): bigint | undefined {
     const { idFrom } = this.#options
     if (idFrom === undefined) return undefined
-    const id = this.#reader.readCountedId(raw)
+    const id = this.#fields.readCountedId(raw)
     if (isInt64(id)) return id
     return this.#hasCountedIds ? undefined : idFrom + BigInt(number)
   }
@@ -85,7 +85,7 @@ export class Mapper {
     this.#state.recordCount += 1
     const raw = assertDefined(chunk.records[index])
     if (raw !== null && this.#options.idFrom !== undefined)
-      this.#hasCountedIds ??= this.#reader.readCountedId(raw) !== undefined
+      this.#hasCountedIds ??= this.#fields.readCountedId(raw) !== undefined
     const readProblem = chunk.problems.get(index)
     if (readProblem) return createReadProblem(readProblem)
     const ownId = chunk.ids[index]
@@ -136,14 +136,11 @@ export class Mapper {
     const problem = createProblem('invalid', describeInvalidPlant(reasons))
     const rejectionCause = findIdCause(fields, form)
     // One of the keys that are not read may be a misspelled `name`.
-    const otherKeys = name === undefined ? listNames(this.#reader.listOtherKeys(raw)) : ''
+    const otherKeys = name === undefined ? listNames(this.#fields.listOtherKeys(raw)) : ''
     const message = otherKeys === '' ? problem.message : `${problem.message}; unknown: ${otherKeys}`
     return { ...problem, message, rejectionCause }
   }
 }
-
-/** What a mapper needs of the reader of its input. */
-type MappedReader = Pick<FormatReader, 'readCountedId' | 'listOtherKeys'>
 
 type MappedFields = Record<FieldName, unknown>
 

@@ -49,7 +49,7 @@ export async function readRecords(
       records.push({ ...describeOutcome(assertDefined(results[index])), ...at })
     }
   }
-  return { records, otherFields: reader.unreadNames, format }
+  return { records, otherFields: reader.fields.unreadNames, format }
 }
 
 function describeOutcome(mapped: ReturnType<Mapper['map']>[number]): Partial<ReadRecord> {
