@@ -4,7 +4,7 @@
  */
 import { createInputError, PlantsError } from '../errors.js'
 import { isObject, parseJson } from '../plant/json.js'
-import type { Chunk, InputOptions, RawRecord } from './chunk.js'
+import type { InputOptions, RawChunk, RawRecord } from './chunk.js'
 import {
   findMissingNames,
   foldName,
@@ -32,7 +32,7 @@ const addKeyHint = 'Add --key with one of these keys'
  *
  * @throws {PlantsError} `input` if all of them lack such a key
  */
-export function assertKeys({ records }: Chunk, options: InputOptions, name: string): void {
+export function assertKeys({ records }: RawChunk, options: InputOptions, name: string): void {
   const finder = new KeyFinder(options)
   // No object needs a tag, so the key of the tag may be in none of the first records.
   const foldedKeys = new Set((options.map.tag ?? ['tag']).map(foldName))

@@ -39,7 +39,7 @@ export function foldName(name: string): string {
 }
 
 /** Returns the names in the cells of a header; an empty cell has an empty name. */
-export function readNames(row: Cells): string[] {
+export function readNames(row: Cells = []): string[] {
   return row.map((cell) => (typeof cell === 'string' ? cell : (cell?.text ?? '')))
 }
 
@@ -147,6 +147,16 @@ export function findUnnamedColumns(names: readonly string[], columns: Header['co
   return [...names.keys()].filter(
     (column) => foldName(names[column] ?? '') === '' && !readColumns.has(column),
   )
+}
+
+/**
+ * Joins the values of several columns or keys to a name, without the empty ones. A value that is no
+ * string makes the whole name invalid.
+ */
+export function joinNames(values: readonly unknown[]): unknown {
+  const filledValues = values.filter((value) => (value ?? '') !== '')
+  const invalidValue = filledValues.find((value) => typeof value !== 'string')
+  return invalidValue ?? (filledValues.join(' ') || undefined)
 }
 
 /** Describes each column by its number, as `--map` takes it: `column 3`. */

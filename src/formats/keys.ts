@@ -2,15 +2,23 @@
  * Finds the keys of JSON objects that have the fields of a plant. A key either has exactly the name
  * of the field, or a similar name, such as `ID`. Names are similar if they are equal after folding.
  *
- * Each object may have other keys, so this runs for each record. Most objects have the same keys as
- * the one before them, so the fields of its keys are remembered, and so are folded keys.
+ * Each object may have other keys, so this runs for each record. Folding takes long, and most
+ * objects have the same keys as one of the last few, so what was found in these is remembered.
  */
 import { type FieldName, fieldNames } from '../plant/fields.js'
 import type { FieldMap, InputOptions } from './chunk.js'
-import { foldName } from './columns.js'
+import { foldName, isRejectsName } from './columns.js'
 
-/** The keys that an object has of each field. Only the name may have several. */
-export type FieldKeys = Partial<Record<FieldName, readonly string[]>>
+/** The keys that an object has of each field, of which only the name may have several. */
+interface FieldKeys {
+  id?: string | undefined
+  name?: readonly string[] | undefined
+  tag?: string | undefined
+  /** The keys that are read as no field. */
+  otherKeys: readonly string[]
+  /** Those of which a warning tells. */
+  unreadKeys: readonly string[]
+}
 
 /** Several keys may be the same field, such as `ID` and `Id`, and none is exact. */
 export interface AmbiguousKeys {
@@ -19,18 +27,18 @@ export interface AmbiguousKeys {
   candidateKeys: readonly string[]
 }
 
-/**
- * The number is limited, because each record may have other keys: plants may be the values of an
- * object by name.
- */
-const maxRememberedKeys = 1000
+interface KnownObject {
+  keys: readonly string[]
+  result: FieldKeys | AmbiguousKeys
+}
+
+/** A list has objects with and without a tag, for example. */
+const maxKnownObjects = 8
 
 export class KeyFinder {
   readonly #map: FieldMap
   readonly #isUpdate: boolean
-  readonly #foldedKeys = new Map<string, string>()
-  #previousKeys: readonly string[] = []
-  #previousResult: FieldKeys | AmbiguousKeys = {}
+  #knownObjects: KnownObject[] = []
 
   constructor({ map, ifExists }: Pick<InputOptions, 'map' | 'ifExists'>) {
     this.#map = map
@@ -38,48 +46,47 @@ export class KeyFinder {
   }
 
   /** @returns the keys of each field that the object has, or a field with several similar keys */
-  find(record: object): FieldKeys | AmbiguousKeys {
-    const keys = Object.keys(record)
-    if (!areEqual(keys, this.#previousKeys)) {
-      this.#previousKeys = keys
-      this.#previousResult = this.#findFields(keys)
-    }
-    return this.#previousResult
+  find(object: object): FieldKeys | AmbiguousKeys {
+    const keys = Object.keys(object)
+    for (const knownObject of this.#knownObjects)
+      if (areEqual(keys, knownObject.keys)) return knownObject.result
+    const result = this.#findFields(keys)
+    this.#knownObjects = [{ keys, result }, ...this.#knownObjects.slice(0, maxKnownObjects - 1)]
+    return result
   }
 
   #findFields(keys: readonly string[]): FieldKeys | AmbiguousKeys {
-    const fieldKeys: FieldKeys = {}
+    const ownKeys = keys.filter((key) => !isRejectsName(key))
+    const keysByField: Partial<Record<FieldName, readonly string[]>> = {}
     for (const field of fieldNames) {
-      const wantedKeys = this.#map[field] ?? [field]
-      const foundKeys: string[] = []
-      for (const wantedKey of wantedKeys) {
-        const candidateKeys = this.#findSimilar(wantedKey, keys)
-        if (candidateKeys.length > 1) return { ambiguousField: field, candidateKeys }
-        foundKeys.push(...candidateKeys)
-      }
-      // An update must not shorten a name that the record knows only in part.
-      const isIncomplete = this.#isUpdate && foundKeys.length < wantedKeys.length
-      if (foundKeys.length > 0 && !isIncomplete) fieldKeys[field] = foundKeys
+      const candidates = (this.#map[field] ?? [field]).map((key) => findSimilarKeys(key, ownKeys))
+      const ambiguousKeys = candidates.find((candidateKeys) => candidateKeys.length > 1)
+      if (ambiguousKeys) return { ambiguousField: field, candidateKeys: ambiguousKeys }
+      const foundKeys = candidates.flat()
+      // An update must not shorten a name of which the record has only a part.
+      const isIncomplete = this.#isUpdate && foundKeys.length < candidates.length
+      if (foundKeys.length > 0 && !isIncomplete) keysByField[field] = foundKeys
     }
-    return fieldKeys
-  }
-
-  /** Finds the key itself, or else all keys that are similar. */
-  #findSimilar(wantedKey: string, keys: readonly string[]): readonly string[] {
-    if (keys.includes(wantedKey)) return [wantedKey]
-    const foldedKey = foldName(wantedKey)
-    return keys.filter((key) => this.#fold(key) === foldedKey)
-  }
-
-  #fold(key: string): string {
-    const knownKey = this.#foldedKeys.get(key)
-    if (knownKey !== undefined) return knownKey
-    const foldedKey = foldName(key)
-    if (this.#foldedKeys.size < maxRememberedKeys) this.#foldedKeys.set(key, foldedKey)
-    return foldedKey
+    const { id, name, tag } = keysByField
+    const otherKeys = keys.filter((key) => ![id, name, tag].some((found) => found?.includes(key)))
+    // With `--map name=kind`, a key `name` is not read, but a person has chosen that.
+    const unreadKeys = otherKeys.filter(
+      (key) => ownKeys.includes(key) && !Object.hasOwn(this.#map, key),
+    )
+    return { id: id?.[0], name, tag: tag?.[0], otherKeys, unreadKeys }
   }
 }
 
+/** Finds the key itself, or else all keys that are similar. */
+function findSimilarKeys(wantedKey: string, keys: readonly string[]): readonly string[] {
+  if (keys.includes(wantedKey)) return [wantedKey]
+  const foldedKey = foldName(wantedKey)
+  return keys.filter((key) => foldName(key) === foldedKey)
+}
+
 function areEqual(keys: readonly string[], otherKeys: readonly string[]): boolean {
-  return keys.length === otherKeys.length && keys.every((key, index) => key === otherKeys[index])
+  if (keys.length !== otherKeys.length) return false
+  for (let index = 0; index < keys.length; index += 1)
+    if (keys[index] !== otherKeys[index]) return false
+  return true
 }

@@ -9,7 +9,7 @@
  * a plant already, and chooses the name among columns without names.
  */
 import { assertDefined, type PlantsError } from '../../errors.js'
-import type { Cells, Chunk } from '../../formats/chunk.js'
+import type { Cells, RawChunk } from '../../formats/chunk.js'
 import { assignsIds, foldName, isRejectsName, readNames } from '../../formats/columns.js'
 import { findHeader, findLikeliestHeader, rateTable } from '../../formats/header.js'
 import { applyAnswers, type ImportAnswers } from '../../import/answers.js'
@@ -79,14 +79,14 @@ async function selectHead(
   { heads }: Sample,
   plan: ImportPlan,
   io: Io,
-): Promise<{ sheet?: string; rows: Chunk<Cells> }> {
+): Promise<{ sheet?: string; rows: RawChunk<Cells> }> {
   const ratings = heads.map(({ rows }) => (findHeader(rows, plan) ? Infinity : rateTable(rows)))
   const likeliestHead = assertDefined(heads[ratings.indexOf(Math.max(...ratings))])
   const filledHeads = heads.filter(({ rows }) => rows.length > 0)
   if (filledHeads.length <= 1) return { rows: likeliestHead.rows }
   const sheets = filledHeads.map(({ sheet = '', rows: { records } }) => ({
     name: sheet,
-    headerTexts: readNames(records[findLikeliestHeader(records)] ?? []).filter(Boolean),
+    headerTexts: readNames(records[findLikeliestHeader(records)]).filter(Boolean),
   }))
   const sheet = await askForSheet(sheets, likeliestHead.sheet, io)
   return { sheet, rows: assertDefined(heads.find((head) => head.sheet === sheet)).rows }
@@ -111,7 +111,7 @@ function findFieldsToAsk(columns: readonly SampleColumn[], plan: ImportPlan): Fi
 
 /** Lists the columns without those of a rejects file, which have no field of a plant. */
 function listColumns(rows: readonly Cells[], headerIndex: number): SampleColumn[] {
-  const header = readNames(rows[headerIndex] ?? [])
+  const header = readNames(rows[headerIndex])
   const records = rows.slice(headerIndex + 1).map(readNames)
   const width = Math.max(0, ...rows.map((row) => row.length))
   const columns = Array.from({ length: width }, (_, index) => {
@@ -206,7 +206,7 @@ class ColumnDialogue {
 
   /** If names are stored already, the list was imported before, and must not be stored twice. */
   async #guessWayToId(mayCount: boolean): Promise<'byName' | 'byRow' | 'stop'> {
-    const plan = applyAnswers(this.#plan, { ...this.#buildAnswers(), idFrom: 1n })
+    const plan = applyAnswers(this.#plan, { ...this.#buildAnswers(), byName: true })
     const { nameCount, storedCount, areRepeated } = await this.#tools.countNames(plan)
     if (storedCount === 0) return areRepeated && mayCount ? 'byRow' : 'byName'
     const lines = [`${storedCount} of the ${nameCount} names are stored already.`]

@@ -1,5 +1,4 @@
 import { type ImportPlan, openInput } from '../../import/inputs.js'
-import { Mapper } from '../../import/map-record.js'
 import { PlantNames } from '../../import/names.js'
 import type { CommandContext } from '../command-context.js'
 
@@ -18,16 +17,13 @@ export async function countNames(plan: ImportPlan, context: CommandContext): Pro
   const { io } = context
   const names = new Set<string>()
   let recordCount = 0
-  // Ids are counted only so that each record becomes a plant with its name.
-  const countingPlan: ImportPlan = { ...plan, idFrom: 1n, ifExists: 'same' }
   for (const input of plan.inputs) {
-    const reader = await openInput(input, countingPlan, io)
+    const reader = await openInput(input, plan, io)
     try {
-      const mapper = new Mapper(countingPlan, reader, { recordCount: 0 })
-      for await (const { records } of reader.chunks)
-        for (const change of records.map((record) => mapper.map(record))) {
-          if ('error' in change || change.type !== 'create') continue
-          names.add(change.plant.name)
+      for await (const chunk of reader.chunks)
+        for (const name of chunk.names) {
+          if (typeof name !== 'string') continue
+          names.add(name)
           recordCount += 1
         }
     } finally {

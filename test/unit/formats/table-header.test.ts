@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { readTableHeads } from '../../../src/formats/detect.js'
+import { readSample } from '../../../src/formats/detect.js'
 import { findLikeliestHeader } from '../../../src/formats/header.js'
 import { formatRecords, readRecords } from './records.js'
 
@@ -144,7 +144,7 @@ test('the first rows of a table can be read for a dialogue, whatever columns it 
     yield input.head
   }
   const options = { map: {}, ifExists: 'same' as const }
-  const heads = await readTableHeads({ ...input, blocks: blocks() }, options)
+  const { heads } = await readSample({ ...input, blocks: blocks() }, options)
   expect(heads).toMatchObject([
     {
       delimiter: ';',

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { ImportSandbox } from '../../helpers/sandbox/import-sandbox.js'
-import { buildWorkbook } from '../../helpers/sandbox/workbook.js'
+import { buildRows, buildWorkbook } from '../../helpers/sandbox/workbook.js'
 
 const list = join(import.meta.dirname, '../../data/lists/f07-genus-and-species.csv')
 const mapOption = ['--map', 'name=Genus,name=Species']
@@ -14,13 +14,7 @@ test.each([
     'list.xlsx',
     buildWorkbook({
       sheets: {
-        Plants: [
-          ['Genus', 'Species'],
-          ['Rosa', 'alba'],
-          ['Acer', 'palmatum'],
-        ]
-          .map((row) => `<row>${row.map((text) => `<c t="str"><v>${text}</v></c>`).join('')}</row>`)
-          .join(''),
+        Plants: buildRows(['Genus', 'Species'], ['Rosa', 'alba'], ['Acer', 'palmatum']),
       },
     }),
   ],

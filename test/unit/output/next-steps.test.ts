@@ -44,6 +44,16 @@ plants: Rejected 1 plant
 `,
   },
   {
+    command: ['import', 'r.csv', '--by-name'],
+    files: { 'r.csv': '"name","tag"\n"1","Fern","shade"\n"2","Moss","wet"\n' },
+    err: `\
+plants: r.csv:2: The row has 3 cells, but the header has 2
+plants: r.csv:3: The row has 3 cells, but the header has 2
+plants: Rejected 2 plants
+  If the header lacks the name of a column, as in a table that R writes, add the name. Otherwise, put each cell that contains the delimiter in double quotes. Correct the input, and run the command again. To write all rejected records to a file, add --rejects FILE
+`,
+  },
+  {
     command: ['import', 'names.json'],
     files: { 'names.json': '["Rose","Oak"]' },
     err: `\

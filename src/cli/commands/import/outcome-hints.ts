@@ -93,7 +93,12 @@ export class OutcomeHints {
 
   #describe(
     cause: Cause,
-    { file, isCauseOfAll, rejects }: ImportOutcome & { file: string; isCauseOfAll: boolean },
+    {
+      file,
+      isCauseOfAll,
+      isNothingStored,
+      rejects,
+    }: ImportOutcome & { file: string; isCauseOfAll: boolean },
   ): string | undefined {
     const { byName, idFrom, map } = this.#plan
     switch (cause) {
@@ -102,7 +107,7 @@ export class OutcomeHints {
       case 'unreadableConflict':
         return idFrom === undefined ? unreadableConflictHint : undefined
       case 'surplusCells':
-        return 'Put each cell that contains the delimiter in double quotes'
+        return isNothingStored ? unnamedColumnHint : quoteCellsHint
       case 'repeatedId':
         return 'Where an id occurs twice, give each plant an id of its own, or delete one of the records'
       case 'generatedId':
@@ -138,6 +143,10 @@ const formattedIdHint =
 const saveFormulasHint =
   'To save the values of the formulas, open the workbook in a spreadsheet, and save it. ' +
   'Then run the command again'
+const quoteCellsHint = 'Put each cell that contains the delimiter in double quotes'
+const unnamedColumnHint =
+  'If the header lacks the name of a column, as in a table that R writes, add the name. ' +
+  'Otherwise, put each cell that contains the delimiter in double quotes'
 const takenNameHint = 'Another import runs at the same time. Run the same command again'
 const movedRowsHint =
   'Begin with an --id-from above all ids of the store. ' +
