@@ -24,6 +24,7 @@ import {
   guessNameColumn,
   guessRestOfName,
   guessTagColumn,
+  hasIntegers,
   isGenusColumn,
   type SampleColumn,
 } from './guess-columns.js'
@@ -189,7 +190,7 @@ class ColumnDialogue {
   }
 
   async #askForId(): Promise<ImportAnswers> {
-    const columns = this.#findRemainingColumns()
+    const columns = this.#findRemainingColumns().filter(hasIntegers)
     const column = guessIdColumn(columns, this.#isHeaderless)
     // With `--if-exists update` or `skip`, an import counts no ids.
     const mayCount = this.#plan.ifExists === 'same'

@@ -3,6 +3,7 @@
  * costs a person only a few keys. An import without the dialogue uses none of these guesses.
  */
 import { foldName } from '../../formats/columns.js'
+import { parseIdCell } from '../../formats/parse-id-cell.js'
 
 /** A column, or a key of JSON, as a person chooses it. */
 export interface SampleColumn {
@@ -111,12 +112,19 @@ export function guessIsHeaderless(columns: readonly SampleColumn[]): boolean {
   )
 }
 
+/** Whether a column may be chosen as the id, which needs integers. */
+export function hasIntegers({ values }: SampleColumn): boolean {
+  return values.some(isInteger)
+}
+
 function hasUniqueIntegers({ values, isFilled }: SampleColumn): boolean {
-  return isFilled && values.every(isInteger) && new Set(values).size === values.length
+  return (
+    isFilled && values.every(isInteger) && new Set(values.map(parseIdCell)).size === values.length
+  )
 }
 
 function isInteger(text: string): boolean {
-  return /^\s*-?\d{1,19}\s*$/.test(text)
+  return typeof parseIdCell(text) === 'bigint'
 }
 
 function countDistinctTexts({ values }: SampleColumn): number {

@@ -66,7 +66,6 @@ test('the dialogue of an import fits into 40 columns', async () => {
       "Name",
       "? Which column is the id?",
       "❯ Nr. (31, 32)",
-      "  Standort (Südbeet, Böschung)",
       "  No id: one plant for each name",
       "  No id: one plant for each row",
       "",

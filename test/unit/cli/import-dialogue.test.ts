@@ -8,6 +8,7 @@ import {
   guessNameColumn,
   guessRestOfName,
   guessTagColumn,
+  hasIntegers,
 } from '../../../src/cli/import-dialogue/guess-columns.js'
 import { isInstalled } from '../../helpers/sandbox/linux.js'
 
@@ -55,6 +56,13 @@ test('a column is the id if its name says so, and each row has a different integ
   expect(guessIdColumn(columnsOf('Nr', '1', '1'))).toBeUndefined()
   expect(guessIdColumn(columnsOf('a', '1', '2'))).toBeUndefined()
   expect(guessIdColumn(columnsOf(';a', '1;x', '2;y'))).toBeUndefined()
+})
+
+test('a column may be chosen as the id if it has an integer, as an import reads it', () => {
+  const columns = columnsOf('Code;Nr;Alt;Excel;leer', 'A-1;31;7.0;="007";', 'A-2;1.033;8.0;="008";')
+  expect(columns.filter(hasIntegers).map(({ name }) => name)).toEqual(['Nr', 'Alt', 'Excel'])
+  expect(guessIdColumn(columnsOf('Nr', '7.0', '="08"'))?.number).toBe(1)
+  expect(guessIdColumn(columnsOf('Nr', '7.0', '7'))).toBeUndefined()
 })
 
 test.each([
