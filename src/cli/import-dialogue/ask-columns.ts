@@ -103,11 +103,24 @@ function findFieldsToAsk(columns: readonly SampleColumn[], plan: ImportPlan): Fi
   )
   // If an option names a column that is not there, the option is wrong, and no answer changes it.
   if (unclearFields.some((field) => plan.map[field] !== undefined)) return []
+  if (unclearFields.includes('name') && findOtherColumns(columns, unclearFields, plan).length === 0)
+    return []
   const needsNoIds = assignsIds(plan) && countColumns('id') === 0
   const fieldsToAsk = unclearFields.filter((field) => field !== 'id' || !needsNoIds)
   // A plant needs no tag, so a file that only lacks tags can be imported without a question.
   const isOnlyTagMissing = fieldsToAsk.join() === 'tag' && countColumns('tag') === 0
   return isOnlyTagMissing ? [] : fieldsToAsk
+}
+
+/** Finds the columns that do not have the name of a field whose column is known. */
+function findOtherColumns(
+  columns: readonly SampleColumn[],
+  unclearFields: readonly FieldName[],
+  { map }: ImportPlan,
+): SampleColumn[] {
+  const knownFields = fieldNames.filter((field) => !unclearFields.includes(field))
+  const knownNames = knownFields.flatMap((field) => map[field] ?? [field]).map(foldName)
+  return columns.filter(({ name }) => !knownNames.includes(foldName(name)))
 }
 
 /** Lists the columns without those of a rejects file, which have no field of a plant. */
@@ -163,7 +176,7 @@ class ColumnDialogue {
 
   async #askForName(): Promise<void> {
     const columns = this.#findRemainingColumns()
-    const mayBeHeaderless = this.#mayBeHeaderless()
+    const mayBeHeaderless = this.#mayBeHeaderless(columns)
     const guess =
       mayBeHeaderless && guessIsHeaderless(columns) ? 'firstRow' : guessNameColumn(columns)
     const otherAnswers = mayBeHeaderless ? [otherChoices.firstRow] : []
@@ -233,22 +246,20 @@ class ColumnDialogue {
     return askForColumn(`Which ${noun} is ${what}?`, choices, guess, this.#tools.io)
   }
 
-  /** Finds the columns that are neither chosen nor have the name of a known field. */
-  #findRemainingColumns(): readonly SampleColumn[] {
+  #findRemainingColumns(): SampleColumn[] {
     const chosenColumns = [...this.#chosenColumns.values()].flat()
-    const knownFields = fieldNames.filter((field) => !this.#table.fieldsToAsk.includes(field))
-    const knownNames = knownFields.flatMap((field) => this.#plan.map[field] ?? [field])
-    const foldedNames = knownNames.map(foldName)
-    return this.#columns.filter(
-      (column) => !chosenColumns.includes(column) && !foldedNames.includes(foldName(column.name)),
-    )
+    const columns = findOtherColumns(this.#columns, this.#table.fieldsToAsk, this.#plan)
+    return columns.filter((column) => !chosenColumns.includes(column))
   }
 
-  /** Whether it makes sense to answer that the table has no header. */
-  #mayBeHeaderless(): boolean {
+  /** A header that names a column like a field, or like an option does, is no plant. */
+  #mayBeHeaderless(columns: readonly SampleColumn[]): boolean {
     const { headerIndex, type } = this.#table
+    const hasKnownColumn = columns.length < this.#columns.length
     const isTyped = Object.keys(this.#plan.map).length > 0
-    return headerIndex === 0 && type !== 'objects' && !isTyped && !this.#isHeaderless
+    return (
+      headerIndex === 0 && type !== 'objects' && !hasKnownColumn && !isTyped && !this.#isHeaderless
+    )
   }
 
   #buildAnswers(): ImportAnswers {

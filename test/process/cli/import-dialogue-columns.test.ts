@@ -248,6 +248,22 @@ test.each(['{"count":1,"plants":[{"nr":1,"latin":"Rosa"}]}', '{"rose":{"nr":1},"
   },
 )
 
+test.each([
+  { name: 'list.json', content: '[{"id":1},{"id":2}]' },
+  { name: 'list.csv', content: 'id\n1\n2\n' },
+])('an import of $name asks nothing if no column is left for the name', async (example) => {
+  const user = createSandboxWithFile(example.content, example.name)
+  const { code, screen } = await user.terminal(`import ${example.name}`, noColor).ended
+  expect([code, screen.includes('Which')]).toEqual([2, false])
+})
+
+test('a dialogue does not offer that a header with the name of a field is a plant', async () => {
+  const user = createSandboxWithFile('id,Plant,Kind\n1,Fern,x\n')
+  const session = user.terminal('import list.csv', noColor)
+  await session.answer(['the name?', ''], ['⏎', '\x1b'])
+  expect((await session.ended).screen).not.toContain('The first row')
+})
+
 test('an import asks nothing if only the tag was not found', async () => {
   const user = createSandboxWithFile('id;name;Standort\n1;Rosa;Beet\n')
   expect((await user.terminal('import list.csv', noColor).ended).code).toBe(0)
