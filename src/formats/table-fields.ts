@@ -98,7 +98,8 @@ export class TableFields implements FieldReader<Cells> {
    */
   #readName(row: Cells): unknown {
     const columns = this.#nameColumns
-    const [column = 0] = columns
+    const [column] = columns
+    if (column === undefined) return undefined
     if (columns.length === 1) return column < row.length ? (row[column] ?? null) : undefined
     const isMissing = (nameColumn: number) => nameColumn >= row.length
     if (this.#isUpdate ? columns.some(isMissing) : columns.every(isMissing)) return undefined

@@ -69,6 +69,14 @@ test('an update keeps a joined name of which a column is missing', async () => {
   )
 })
 
+test('an update from a table without a name changes only tags', async () => {
+  const user = new ImportSandbox()
+  await user.import('', '{"id":1,"name":"Rosa"}\n{"id":2,"name":"Acer","tag":"dry"}')
+  user.write('tags.csv', 'id,tag\n1,wet\n2,\n')
+  expect(await user.import('tags.csv --if-exists update')).toMatchObject({ updated: 2 })
+  expect(await user.list()).toBe('{"id":1,"name":"Rosa","tag":"wet"}\n{"id":2,"name":"Acer"}\n')
+})
+
 test.each([
   ['name=Genus,name=genus', '--map names one column twice for the name'],
   ['name=Genus,name=1', 'One column of list.csv is named twice for the name'],
