@@ -19,10 +19,10 @@ test('the picture on the page about the first list shows the terminal at the las
   // Colours as of the terminal of a person, whatever the environment of the test is.
   const env = { ...user.env, ...withoutCache, PLANTS_STORE: './garden.db', FORCE_COLOR: '1' }
   const session = openTerminal(bin, ['import', 'bestand.csv'], user.home, env, { columns })
-  // One id of the list is no integer, so its column is not proposed. It is the third one above.
-  const chooseNumbers = `${'\x1b[A'.repeat(3)}\r`
-  await session.answer(['Is that right?', '\r'], ['the id?', chooseNumbers])
-  await session.answer(['the name?', '\r'], ['the tag?', '\r'])
+  // One id of the list is no integer, so its column is not proposed. It is the second one above.
+  const chooseNumbers = `${'\x1b[A'.repeat(2)}\r`
+  await session.answer(['Is that right?', '\r'], ['the name?', '\r'])
+  await session.answer(['the id?', chooseNumbers], ['the tag?', '\r'])
   await session.waitForText('select')
   await session.waitForText('Import 2 plants into ')
   await session.waitForText('select')
