@@ -15,7 +15,7 @@ import {
 import type { Io } from '../platform/io.js'
 import { quoteWord } from '../platform/shell.js'
 import type { SavedSettings } from './settings-schema.js'
-import { parseSettings, toCopyPath } from './settings-text.js'
+import { parseSettings } from './settings-text.js'
 
 export interface SettingsFile {
   /** The absolute path of the file, which need not exist. */
@@ -41,34 +41,13 @@ type SettingsContent =
   | { state: 'invalid'; bytes: Buffer; stats: Stats }
   | { state: 'valid'; savedSettings: SavedSettings; stats: Stats }
 
-const defaultLockTimeoutMs = 30_000
-
 /**
- * Reads the settings file. A missing file has no settings. If it is missing or invalid, another
- * process may be writing it now, or was killed while it did. So this waits for that process, or
- * completes its change, and then reads the file again.
+ * Reads the settings file. A missing file has no settings.
  *
- * @param lockTimeoutMs how long to wait for the other process
- * @throws {PlantsError} `input` for a file that is invalid, unreadable, or that others can change,
- *   and `unavailable` if the other process takes longer
+ * @throws {PlantsError} `input` for a file that is invalid, unreadable, or that others can change
  */
-export async function readSettings(
-  io: Io,
-  lockTimeoutMs = defaultLockTimeoutMs,
-): Promise<SettingsFile> {
+export async function readSettings(io: Io): Promise<SettingsFile> {
   const path = await findSettingsPath(io)
-  let content = readContent(path, io)
-  const neverExisted = content.state === 'missing' && !existsSync(toCopyPath(path))
-  if (content.state !== 'valid' && !neverExisted) {
-    const { recoverForReader } = await import('./settings-copy.js')
-    await recoverForReader(path, lockTimeoutMs, io)
-    content = readContent(path, io)
-  }
-  return toSettingsFile(content, path, io)
-}
-
-/** Reads the settings file while this process holds the lock, so no change is in progress. */
-export function readLockedSettings(path: string, io: Io): Promise<SettingsFile> {
   return toSettingsFile(readContent(path, io), path, io)
 }
 
