@@ -148,7 +148,7 @@ export function omitKey<Fields extends object>(fields: Fields, name: string): Fi
 
 /**
  * Converts the value of a setting to the value that is saved: true or false for a switch, an
- * absolute path for a path, and any other value unchanged, such as `30s`.
+ * absolute path for a path, a duration with its unit, and any other value unchanged.
  *
  * @throws {PlantsError} `usage` for an invalid value
  */
@@ -161,6 +161,8 @@ export async function parseSavedValue(
   const { parse, isSwitch } = getSetting(name)
   const value = parse(origin, rawValue)
   if (isSwitch) return value === true
+  // The answer says what the number means: `5` is saved as `5s`.
+  if (name === 'timeout' && /\d$/.test(rawValue)) return `${rawValue}s`
   if (name !== 'ca-cert') return rawValue
   const path = io.resolvePath(rawValue)
   const { readCertificates } = await import('../platform/certificates.js')
