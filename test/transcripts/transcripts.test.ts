@@ -1,7 +1,7 @@
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { drawSession } from '../../bin/session-picture.mjs'
+import { drawSession } from '../helpers/expect/session-picture.js'
 import type { RunOptions } from '../helpers/sandbox/run.js'
 import { isWindows, Sandbox } from '../helpers/sandbox/sandbox.js'
 
