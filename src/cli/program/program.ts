@@ -4,6 +4,7 @@ import { createUsageError } from '../../errors.js'
 import type { Io } from '../../platform/io.js'
 import { type CommandLine, PlantsCommand } from '../command.js'
 import { CommandLineError } from '../command-line-error.js'
+import { formatHelpHint, getCommandPath } from '../command-names.js'
 import { commandGroups, type ListedCommand, listedCommands } from '../commands/index.js'
 import { createGlobalOptions } from '../global-options.js'
 
@@ -26,10 +27,13 @@ export async function runCommand(line: CommandLine, io: Io): Promise<Page> {
     text += page
   })
   const pageError = await parseAndRun(program, line)
-  // For a line without a command, commander also builds the help, and ends with a failure.
+  // For a line without a command, commander also builds the help, and ends with a failure. That is
+  // an answer to `plants stores`, but not to `plants stores --timeout list`.
   const isFailure = pageError !== undefined && pageError.exitCode !== 0
-  if (isFailure && program.args.length === 0)
-    throw createUsageError('A command is missing', 'See: plants --help')
+  if (isFailure && line.argv.some((word) => word.startsWith('-'))) {
+    const path = getCommandPath(line.command ?? program)
+    throw createUsageError('No command follows the options', formatHelpHint(path))
+  }
   // A line that asks for a page runs no handler, which would have thrown this error.
   if (line.firstError) throw line.firstError
   if (text === '') return { type: 'none', text }
@@ -50,12 +54,8 @@ async function parseAndRun(
     await program.parseAsync(line.argv, { from: 'user' })
     return undefined
   } catch (error) {
-    const isLineWrong = error instanceof CommandLineError
-    if (isLineWrong || (error instanceof CommanderError && error.exitCode !== 0)) {
-      const usageErrors = await import('../usage-errors.js')
-      usageErrors.assertNoSwallowedCommand(line.command ?? program, line.argv)
-      if (isLineWrong) throw usageErrors.explainCommandLineError(error)
-    }
+    if (error instanceof CommandLineError)
+      throw (await import('../usage-errors.js')).explainCommandLineError(error)
     if (error instanceof CommanderError) return error
     throw error
   }
@@ -105,7 +105,6 @@ function createProgram(
       // Otherwise the program would take `-s` in `create --name -s` for its own option.
       .enablePositionalOptions()
       .exitOverride()
-      .showSuggestionAfterError(false)
       .helpOption('-h, --help', 'show this help')
       .helpCommand(false)
       .version(version, '-V, --version', 'show the version')

@@ -11,7 +11,7 @@ import { listWindowsEncodings } from '../../../formats/common-encodings.js'
 import { formatNames } from '../../../formats/write.js'
 import type { ImportInput } from '../../../import/input-file.js'
 import type { ImportPlan } from '../../../import/inputs.js'
-import { fieldNames, idRule } from '../../../plant/fields.js'
+import { fieldNames } from '../../../plant/fields.js'
 import { parseDecimalId } from '../../../plant/plant.js'
 import { spreadsheetExtensions } from '../../../platform/files.js'
 import type { Io } from '../../../platform/io.js'
@@ -215,7 +215,7 @@ function parseRejectsPath(flag: string, text: string): string {
 
 function parseIdFrom(flag: string, text: string): bigint {
   const id = parseDecimalId(text)
-  if (id === undefined) throw createValueError(flag, idRule, text, '1')
+  if (id === undefined) throw createValueError(flag, 'an id in plain digits', text, '1')
   return id
 }
 
