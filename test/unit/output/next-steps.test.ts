@@ -22,7 +22,7 @@ const failures: Failure[] = [
   {
     command: ['create', '--id', '007', '--name', 'Fern'],
     err: `\
-plants: Invalid plant: the id must be an integer from -9223372036854775808 to 9223372036854775807, but was "007"
+plants: Invalid plant: the id "007" is not a whole number
   Give the id in plain digits, without leading zeros. For the greatest id plus 1: --id next
 `,
   },
@@ -30,7 +30,7 @@ plants: Invalid plant: the id must be an integer from -9223372036854775808 to 92
     command: ['create', '--file', 'quoted.json'],
     files: { 'quoted.json': '{"id":"5","name":"Fern"}' },
     err: `\
-plants: Invalid plant: the id must be an integer from -9223372036854775808 to 9223372036854775807, but was "5"
+plants: Invalid plant: the id "5" is not a whole number
   Write the id without quotes
 `,
   },
