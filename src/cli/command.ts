@@ -116,21 +116,10 @@ export class PlantsCommand extends Command {
     return this.#addParsed(option, parse, defaultValue)
   }
 
-  /**
-   * Adds an argument that is one of the choices.
-   *
-   * @param findHint finds what to do instead of a word that is none of them
-   */
-  choiceArgument(
-    name: string,
-    description: string,
-    choices: readonly string[],
-    findHint?: (text: string) => string,
-  ): this {
+  /** Adds an argument that is one of the choices. */
+  choiceArgument(name: string, description: string, choices: readonly string[]): this {
     const argument = this.createArgument(`<${name}>`, description).choices(choices)
-    return this.addArgument(
-      argument.argParser((text) => parseChoice(name, text, choices, findHint?.(text))),
-    )
+    return this.addArgument(argument.argParser((text) => parseChoice(name, text, choices)))
   }
 
   #addParsed<T>(

@@ -44,7 +44,7 @@ function parseIdArgument(text: string, index: number): bigint {
 }
 
 const idsHint =
-  'Give ids in plain digits, separated by spaces. To find them: plants list --search TEXT'
+  'Ids are plain digits with spaces between them: find them with plants list --search TEXT'
 
 const linesHint = 'Pipe one id per line, or plants from: plants list --output ndjson'
 

@@ -86,7 +86,7 @@ export function parseRights(flag: string, text: string): readonly Right[] {
   const chosenRights = text.split(',').map((name) => findChoice(rights, name.trim()))
   if (!chosenRights.includes(undefined))
     return rights.filter((right) => chosenRights.includes(right))
-  const rule = `one or more of ${rights.join(', ')}, separated by commas`
+  const rule = `one or more of ${rights.join(', ')}`
   throw createValueError(flag, rule, text, 'create,read')
 }
 

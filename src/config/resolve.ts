@@ -150,20 +150,17 @@ export class EffectiveSettings {
   }
 }
 
-const chooseStoreHint =
-  'Choose another store with: plants stores use NAME. The built-in one has the name local'
+const chooseStoreHint = 'Choose another store with: plants stores use NAME'
 
 function formatReplaceStore(name: string | undefined): string {
   return `plants stores add ${name} ADDRESS --replace`
 }
 
-/** Adds to the error of a saved value the command that changes the value. */
+/** The hint for a wrong value that is saved is the command that changes it. */
 function addChangeHint(error: unknown, command: string): unknown {
   if (!(error instanceof PlantsError)) return error
-  const { kind, message, hint, cause } = error
-  const changeHint = `Change it with: ${command}`
-  const hints = hint === undefined ? changeHint : `${hint}. ${changeHint}`
-  return new PlantsError(kind, message, { hint: hints, cause })
+  const { kind, message, cause } = error
+  return new PlantsError(kind, message, { hint: `Change it with: ${command}`, cause })
 }
 
 /**
@@ -238,10 +235,9 @@ export function getSavedStore(
 ): SavedStore {
   const store = findSavedStore(saved, name)
   if (store) return store
-  const fileHint = origin === undefined ? '' : '. For a file, give a path, such as ./plants.db'
   const namePart = isPlainWord(name) ? `: ${name}` : ''
   throw createUsageError(
     `${origin ?? 'The argument'} is not the name of a saved store${namePart}`,
-    hint ?? `List the saved stores with: plants stores list${fileHint}`,
+    hint ?? 'List the saved stores with: plants stores list',
   )
 }

@@ -60,7 +60,7 @@ async function create(options: CreateOptions, io: Io, dash?: '-'): Promise<void>
     if (options.dryRun) await previewCreate(plant, options, context)
     else await createAndPrint(plant, options, context)
   } catch (error) {
-    throw addConflictHint(error, plant, options, context)
+    throw addConflictHint(error, plant, context)
   }
 }
 
@@ -149,31 +149,16 @@ async function previewInStore(
   }
 }
 
-/**
- * Adds a hint to the error of a conflict: how to show the plant that already has the id, and how to
- * use another id. Any other error is returned unchanged, as is the conflict of `--id next`.
- */
+/** The error of a conflict says how to show the plant that has the given id. */
 function addConflictHint(
   error: unknown,
   { id }: InputPlant,
-  options: CreateOptions,
-  { address, storeFlag }: CommandContext,
+  { storeFlag }: CommandContext,
 ): unknown {
   const isConflict = error instanceof PlantsError && error.kind === 'conflict'
   if (!isConflict || id === 'next') return error
-  const isDirect = hasCapability(address, 'direct')
-  const condition = isDirect ? '' : ', if the token may read'
-  const otherIdHint = chooseOtherIdHint(options, isDirect)
-  const hint = `To show it${condition}: plants get ${id}${storeFlag}. ${otherIdHint}`
+  const hint = `To show it: plants get ${id}${storeFlag}`
   return new PlantsError('conflict', error.message, { ...error, hint })
-}
-
-/** A plant from JSON has its own id, and a create with a key needs a number. */
-function chooseOtherIdHint({ id, idempotencyKey }: CreateOptions, canFindNext: boolean): string {
-  if (idempotencyKey !== undefined) return 'For another plant, give another id and another key'
-  return canFindNext && id !== undefined
-    ? 'To use an id that is free: --id next'
-    : 'For another plant, give another id'
 }
 
 function parseIdempotencyKey(flag: string, key: string): string {

@@ -220,7 +220,7 @@ async function openStoredTokens(tokens: TokenStore, context: CommandContext): Pr
     return (token) => cache.findCaller(token)
   }
   const message = `${address.name} has no valid token, so no client can use the service`
-  const hint = `Create a token with: ${formatCreateToken(context)}. Or set PLANTS_SERVE_TOKEN`
+  const hint = `Create a token with: ${formatCreateToken(context)}`
   throw new PlantsError('unauthorized', message, { hint })
 }
 

@@ -12,12 +12,12 @@ test.each<Mistake>([
   [
     ['https://a.example/list.csv'],
     'import reads files, not URLs',
-    'Give the path of a file. If it is on the web, download it first',
+    'Download it, and give the path of the file',
   ],
   [
     ['s3://garden/list.csv'],
     'import reads files, not URLs',
-    'Give the path of a file. If it is on the web, download it first',
+    'Download it, and give the path of the file',
   ],
   [['list.csv', '--columns', ''], '--columns is empty', 'Give a value, or leave the option out'],
   [
@@ -43,7 +43,7 @@ test.each<Mistake>([
   [
     ['list.csv', '--encoding', 'utf8bom'],
     'The encoding is unknown',
-    'For UTF-8, leave out --encoding. For example: --encoding windows-1252. More names: plants import --help',
+    'List the names of encodings with: plants import --help',
   ],
   [
     ['open.json'],

@@ -20,21 +20,6 @@ interface Failure {
 
 const failures: Failure[] = [
   {
-    command: ['create', '--id', '007', '--name', 'Fern'],
-    err: `\
-plants: Invalid plant: the id "007" is not a whole number
-  Give the id in plain digits, without leading zeros. For the greatest id plus 1: --id next
-`,
-  },
-  {
-    command: ['create', '--file', 'quoted.json'],
-    files: { 'quoted.json': '{"id":"5","name":"Fern"}' },
-    err: `\
-plants: Invalid plant: the id "5" is not a whole number
-  Write the id without quotes
-`,
-  },
-  {
     command: ['import', 'ragged.csv'],
     files: { 'ragged.csv': 'id,name,tag\n1,Fern,green\n2,Rose,red,white\n' },
     err: `\

@@ -181,7 +181,7 @@ function resolveInput(file: string, io: Io): ImportInput {
   if (/^[a-z][a-z\d+.-]+:\/\//i.test(path))
     throw createUsageError(
       'import reads files, not URLs',
-      'Give the path of a file. If it is on the web, download it first',
+      'Download it, and give the path of the file',
     )
   return { path: io.resolvePath(path), name: file }
 }
