@@ -1,6 +1,5 @@
 import { Option } from 'commander'
 import { outputFormats } from '../config/option-values.js'
-import type { OptionValues } from '../config/resolve.js'
 import { getSetting, type SettingName, settingNames } from '../config/setting-table.js'
 import type { Io } from '../platform/io.js'
 
@@ -18,10 +17,6 @@ export interface GlobalOptions {
   quiet?: boolean
   input?: boolean
   color?: boolean
-  /**
-   * The values of all options, also those of the environment. `EffectiveSettings` adds saved ones.
-   */
-  optionValues: OptionValues
 }
 
 export function createGlobalOptions(): Option[] {
@@ -41,11 +36,11 @@ export function createGlobalOptions(): Option[] {
  * other sources.
  */
 export function createSettingOption(name: SettingName): Option {
-  const { flags = `--${name} <command>`, description, variable } = getSetting(name)
+  const { flags = `--${name} <command>`, description } = getSetting(name)
   const option = new Option(flags, description)
   // Completion offers these choices.
   if (name === 'output') option.argChoices = [...outputFormats]
-  return variable === undefined ? option : option.env(variable)
+  return option
 }
 
 /**

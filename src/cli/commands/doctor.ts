@@ -73,11 +73,7 @@ function formatFinding({ check, state, message, hint }: Finding, style: Style): 
  */
 async function findContext(options: DoctorOptions, io: Io): Promise<CommandContext | PlantsError> {
   try {
-    const settings = new EffectiveSettings({
-      optionValues: options.optionValues,
-      io,
-      file: await readSettings(io),
-    })
+    const settings = new EffectiveSettings({ options, io, file: await readSettings(io) })
     for (const name of settingNames) settings.getValue(name)
     return new CommandContext(settings, await settings.findAddress(), options, io)
   } catch (error) {

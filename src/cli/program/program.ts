@@ -1,4 +1,4 @@
-import { CommanderError, Help, type Option } from 'commander'
+import { CommanderError, Help } from 'commander'
 import { version } from '../../../package.json'
 import { createUsageError } from '../../errors.js'
 import type { Io } from '../../platform/io.js'
@@ -34,8 +34,6 @@ export async function runCommand(line: CommandLine, io: Io): Promise<Page> {
     const path = getCommandPath(line.command ?? program)
     throw createUsageError('No command follows the options', formatHelpHint(path))
   }
-  // A line that asks for a page runs no handler, which would have thrown this error.
-  if (line.firstError) throw line.firstError
   if (text === '') return { type: 'none', text }
   return { type: pageError?.code === 'commander.version' ? 'version' : 'help', text }
 }
@@ -54,9 +52,9 @@ async function parseAndRun(
     await program.parseAsync(line.argv, { from: 'user' })
     return undefined
   } catch (error) {
+    if (error instanceof CommanderError) return error
     if (error instanceof CommandLineError)
       throw (await import('../usage-errors.js')).explainCommandLineError(error)
-    if (error instanceof CommanderError) return error
     throw error
   }
 }
@@ -119,7 +117,6 @@ function createProgram(
       .configureHelp({
         commandUsage: formatUsage,
         subcommandTerm: formatSubcommandTerm,
-        optionDescription: describeOption,
       })
       .addExamples('plants create --id 1 --name Fern --tag shade', 'plants list --search fern')
       .addHelpText('after', '\nMore help: plants help COMMAND')
@@ -174,11 +171,6 @@ function addCompletion(program: PlantsCommand, io: Io): void {
       const { printCompletions } = await import('../commands/completion.js')
       await printCompletions(shell, text, (argv) => buildProgram(io, { argv }), io)
     })
-}
-
-/** Describes an option without its variable of the environment: `plants config list` shows that. */
-function describeOption(option: Option): string {
-  return new Help().optionDescription(Object.create(option, { envVar: { value: undefined } }))
 }
 
 /** Formats the usage of a command, where commander lists one alias, with its examples below. */

@@ -6,7 +6,7 @@ import { createUsageError, getSystemCode, PlantsError } from '../../errors.js'
 import { writeStdout } from '../../output/output.js'
 import { Reporter } from '../../output/reporter.js'
 import type { Io } from '../../platform/io.js'
-import { type CommandLine, PlantsCommand } from '../command.js'
+import type { CommandLine } from '../command.js'
 import { runInPager } from '../pager.js'
 import { runCommand } from './program.js'
 
@@ -45,7 +45,7 @@ async function runCommandLine(line: CommandLine, io: Io): Promise<void> {
   const { argv } = line
   // Node.js has replaced bytes that are not UTF-8 by U+FFFD.
   if (argv.some((word) => word.includes('\uFFFD')))
-    line.firstError = createUsageError(
+    throw createUsageError(
       'An argument is not UTF-8, or contains U+FFFD',
       'Use a UTF-8 terminal, or read the plant from JSON with --file',
     )
@@ -59,27 +59,28 @@ async function runCommandLine(line: CommandLine, io: Io): Promise<void> {
     )
 }
 
-/** Prints an error in the format that is in effect, or else in the format of the command line. */
-async function reportFailure(failure: PlantsError, line: CommandLine, io: Io): Promise<void> {
-  // Without a command, the error came before any option was parsed.
-  const { command = new PlantsCommand('plants', io, line) } = line
-  const { output, color = true } = command.readOptions()
-  const format = (await findFormat(command, io)) ?? findChoice(outputFormats, output)
+/**
+ * Prints an error in the format that the command line, the environment or the settings choose. The
+ * line is searched for the option, because the parser has stopped at the first wrong word of it.
+ */
+async function reportFailure(failure: PlantsError, { argv }: CommandLine, io: Io): Promise<void> {
+  const option = /^(?:--output|-[a-z]*?o)[=\n]?([a-z]+)$/im.exec(argv.join('\n'))?.[1]
+  const format = findChoice(outputFormats, option) ?? (await findFormat(io))
+  const color = !argv.includes('--no-color')
   await new Reporter(io, isJson(format), { color }).reportError(failure)
 }
 
 /**
- * Finds the format that the command line, the environment or the settings choose.
+ * Finds the format that the environment or the settings choose.
  *
  * @returns undefined if none of them chooses one, or if one of them is not valid
  */
-async function findFormat(command: PlantsCommand, io: Io): Promise<OutputFormat | undefined> {
-  // An unknown store would be an error of its own, and no store is needed to print an error.
-  command.setOptionValueWithSource('store', 'local', 'cli')
+async function findFormat(io: Io): Promise<OutputFormat | undefined> {
   try {
     // The 0 keeps the error from waiting for another process that changes the settings now.
     const file = await readSettings(io, 0)
-    return new EffectiveSettings({ optionValues: command, io, file }).getValue('output')
+    // An unknown store would be an error of its own, and no store is needed to print an error.
+    return new EffectiveSettings({ options: { store: 'local' }, io, file }).getValue('output')
   } catch (error) {
     // Only one error is reported. If the settings are wrong, too, the next command says so.
     if (error instanceof PlantsError) return undefined

@@ -122,7 +122,7 @@ test.each(given)(
 
 test.each([
   'list --limit x --output json',
-  'list --limit x --help -o=json',
+  'list --limit x -o=json',
   'list --tag a --no-tag --nope --output json',
   '--timeout 1s --timeout 2s list -ojson',
   'list --tag --output json',
