@@ -53,10 +53,30 @@ async function parseAndRun(
     return undefined
   } catch (error) {
     if (error instanceof CommanderError) return error
+    if (asksForHelp(line)) {
+      line.command?.outputHelp()
+      return undefined
+    }
     if (error instanceof CommandLineError)
       throw (await import('../usage-errors.js')).explainCommandLineError(error)
     throw error
   }
+}
+
+/**
+ * Whether a line asks for help, which wins over its errors. In the place of the value of an option,
+ * and after `--`, the word means something else.
+ */
+function asksForHelp({ argv, command }: CommandLine): boolean {
+  const end = argv.indexOf('--')
+  const words = end === -1 ? argv : argv.slice(0, end)
+  return words.some((word, index) => {
+    const previousWord = words[index - 1] ?? ''
+    const isValue = command?.options.some(
+      ({ long, short, required }) => required && [long, short].includes(previousWord),
+    )
+    return ['-h', '--help'].includes(word) && !isValue
+  })
 }
 
 /**

@@ -20,7 +20,7 @@ export async function run(argv: string[], io: Io): Promise<number> {
     const token = io.env[name]?.trim()
     if (token) io.secrets.add(token)
   }
-  const line: CommandLine = { argv: argv.length > 0 ? argv : ['--help'] }
+  const line: CommandLine = { argv: moveHelp(argv) }
   try {
     await runCommandLine(line, io)
     return 0
@@ -31,6 +31,13 @@ export async function run(argv: string[], io: Io): Promise<number> {
     if (!failure.isReported) await reportFailure(failure, line, io)
     return failure.exitCode
   }
+}
+
+/** For commander, help that is asked for before a command is that of the program. */
+function moveHelp([firstWord = '--help', ...words]: readonly string[]): string[] {
+  if (firstWord !== '--help' && firstWord !== '-h') return [firstWord, ...words]
+  const index = words.findIndex((word) => word.startsWith('-'))
+  return words.toSpliced(index === -1 ? words.length : index, 0, firstWord)
 }
 
 function createInternalError(cause: unknown): PlantsError {
