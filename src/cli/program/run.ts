@@ -7,7 +7,6 @@ import { writeStdout } from '../../output/output.js'
 import { Reporter } from '../../output/reporter.js'
 import type { Io } from '../../platform/io.js'
 import type { CommandLine } from '../command.js'
-import { runInPager } from '../pager.js'
 import { runCommand } from './program.js'
 
 /**
@@ -59,11 +58,7 @@ async function runCommandLine(line: CommandLine, io: Io): Promise<void> {
   // `plants -v` shows the version, as other programs do. With a command, -v is --verbose.
   if (argv.length === 1 && argv[0] === '-v') return writeStdout(io, `${version}\n`)
   const page = await runCommand(line, io)
-  if (page.type === 'version') await writeStdout(io, page.text)
-  else if (page.type === 'help')
-    await runInPager(line.command?.readOptions() ?? {}, io, (pagedIo) =>
-      writeStdout(pagedIo, page.text),
-    )
+  if (page.type !== 'none') await writeStdout(io, page.text)
 }
 
 /**
