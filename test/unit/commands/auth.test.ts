@@ -124,7 +124,7 @@ describe('login saves nothing', () => {
   ])('when the service answers %i with the error %i', async (status, error, headers) => {
     const service = await ScriptedServer.listen({ posts: [no(status, error, headers)] })
     const message = `This token is not accepted: ${service.url} answered ${status}: No`
-    const failure = { message, status, error, hint: expect.any(String) }
+    const failure = { message, status, error, hint: expect.any(String), kind: 'unauthorized' }
     expect(await login(service.url)).toEqual({ code: 3, error: failure })
     expect(user.has('config')).toBe(false)
     expect(service.lines).toEqual(['POST /plants'])
