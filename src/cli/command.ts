@@ -10,6 +10,8 @@ export interface CommandLine {
   readonly argv: readonly string[]
   /** The command whose options were parsed last. */
   command?: PlantsCommand
+  /** The command whose help the line asks for. */
+  describedCommand?: PlantsCommand
 }
 
 export type CommandDefinition = (command: PlantsCommand) => void
@@ -162,6 +164,11 @@ export class PlantsCommand extends Command {
           `Write each long option with two hyphens: ${name}`,
         )
     }
+  }
+
+  override outputHelp(): void {
+    this.#line.describedCommand = this
+    super.outputHelp()
   }
 
   /** Returns the options of the command line, before and after the name of the command. */

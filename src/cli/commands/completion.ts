@@ -5,6 +5,7 @@
  * line, so `findPosition` goes through the words of the line.
  */
 import type { Argument, Command, Option } from 'commander'
+import { parseChoice } from '../../config/option-values.js'
 import { listNamedStores } from '../../config/resolve.js'
 import { readSettings } from '../../config/settings-file.js'
 import { PlantsError } from '../../errors.js'
@@ -16,6 +17,7 @@ import bash from '../completions/plants.bash?raw'
 import fish from '../completions/plants.fish?raw'
 import powershell from '../completions/plants.ps1?raw'
 import zsh from '../completions/plants.zsh?raw'
+import type { GlobalOptions } from '../global-options.js'
 
 const scripts = { bash, zsh, fish, powershell }
 
@@ -26,7 +28,10 @@ export function define(command: PlantsCommand): void {
     )
     .choiceArgument('shell', 'shell to print the script for', Object.keys(scripts))
     .addExamples('source <(plants completion bash)', 'plants completion powershell')
-    .handler((_options, io, shell: keyof typeof scripts) => writeStdout(io, scripts[shell]))
+    .handler(({ output }: GlobalOptions, io, shell: keyof typeof scripts) => {
+      if (output !== undefined) parseChoice('--output', output, ['text'])
+      return writeStdout(io, scripts[shell])
+    })
 }
 
 type Candidate = readonly [word: string, description: string]

@@ -5,9 +5,10 @@ import { readSettings } from '../../config/settings-file.js'
 import { createUsageError, getSystemCode, PlantsError } from '../../errors.js'
 import { writeStdout } from '../../output/output.js'
 import { Reporter } from '../../output/reporter.js'
+import { toJson } from '../../plant/json.js'
 import type { Io } from '../../platform/io.js'
-import type { CommandLine } from '../command.js'
-import { runCommand } from './program.js'
+import type { CommandLine, PlantsCommand } from '../command.js'
+import { buildProgram, runCommand } from './program.js'
 
 /**
  * Runs a command line, reports its error, and returns the exit code. Every error of the program
@@ -58,16 +59,29 @@ async function runCommandLine(line: CommandLine, io: Io): Promise<void> {
   // `plants -v` shows the version, as other programs do. With a command, -v is --verbose.
   if (argv.length === 1 && argv[0] === '-v') return writeStdout(io, `${version}\n`)
   const page = await runCommand(line, io)
-  if (page.type !== 'none') await writeStdout(io, page.text)
+  if (page.type === 'none') return
+  if (!isJson(findOutputOption(argv))) return writeStdout(io, page.text)
+  const fields =
+    page.type === 'version' ? { version } : await describeHelp(line.describedCommand, io)
+  await writeStdout(io, `${toJson(fields)}\n`)
 }
 
-/**
- * Prints an error in the format that the command line, the environment or the settings choose. The
- * line is searched for the option, because the parser has stopped at the first wrong word of it.
- */
+/** Describes a command for programs. The line has loaded only the commands that it names. */
+async function describeHelp(command: PlantsCommand | undefined, io: Io): Promise<object> {
+  const { describeCommand, describeProgram } = await import('./describe-commands.js')
+  if (command?.parent) return describeCommand(command)
+  return describeProgram(await buildProgram(io))
+}
+
+/** Searches the words of a line, because the parser has stopped at the first wrong one of them. */
+function findOutputOption(argv: readonly string[]): OutputFormat | undefined {
+  const text = /^(?:--output|-[a-z]*?o)[=\n]?([a-z]+)$/im.exec(argv.join('\n'))?.[1]
+  return findChoice(outputFormats, text)
+}
+
+/** Prints an error in the format that the command line, the environment or the settings choose. */
 async function reportFailure(failure: PlantsError, { argv }: CommandLine, io: Io): Promise<void> {
-  const option = /^(?:--output|-[a-z]*?o)[=\n]?([a-z]+)$/im.exec(argv.join('\n'))?.[1]
-  const format = findChoice(outputFormats, option) ?? (await findFormat(io))
+  const format = findOutputOption(argv) ?? (await findFormat(io))
   const color = !argv.includes('--no-color')
   await new Reporter(io, isJson(format), { color }).reportError(failure)
 }
