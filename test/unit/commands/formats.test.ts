@@ -28,7 +28,7 @@ test.each([
   }
 })
 
-test.each(['stores list', 'tokens list', 'doctor --quick'])(
+test.each(['stores list', 'tokens list', 'doctor'])(
   'plants %s prints an array as json, and lines as ndjson',
   async (line) => {
     const user = new Sandbox()
