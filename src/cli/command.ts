@@ -1,5 +1,5 @@
 import { Command, Option, type ParseOptionsResult } from 'commander'
-import { parseChoice } from '../config/option-values.js'
+import { type OutputFormat, parseChoice } from '../config/option-values.js'
 import { createUsageError } from '../errors.js'
 import type { Io } from '../platform/io.js'
 import { CommandLineError } from './command-line-error.js'
@@ -258,10 +258,11 @@ export class PlantsCommand extends Command {
    * Adds the global options to a command, except those that it has itself.
    *
    * @param visibleFlags the long flags of the options that the help of the command lists
+   * @param formats the formats that the command prints
    */
-  addGlobalOptions(visibleFlags: readonly string[]): void {
+  addGlobalOptions(visibleFlags: readonly string[], formats: readonly OutputFormat[]): void {
     this.optionsGroup('Options:')
-    for (const option of createGlobalOptions()) {
+    for (const option of createGlobalOptions(formats)) {
       const { long = '' } = option
       if (this.options.some((ownOption) => ownOption.long === long)) continue
       this.addOption(option.hideHelp(!visibleFlags.includes(long)))

@@ -1,5 +1,5 @@
 import { Option } from 'commander'
-import { outputFormats } from '../config/option-values.js'
+import { type OutputFormat, outputFormats } from '../config/option-values.js'
 import { getSetting, type SettingName, settingNames } from '../config/setting-table.js'
 import type { Io } from '../platform/io.js'
 
@@ -19,11 +19,18 @@ export interface GlobalOptions {
   color?: boolean
 }
 
-export function createGlobalOptions(): Option[] {
+/** @param formats the formats that --output chooses, which completion offers */
+export function createGlobalOptions(formats: readonly OutputFormat[] = outputFormats): Option[] {
+  const options = settingNames
+    .filter((name) => getSetting(name).flags !== undefined)
+    .map(createSettingOption)
+  const output = options.find(({ long }) => long === '--output')
+  if (output) {
+    output.argChoices = [...formats]
+    output.description += `: ${formats.join(', ')}`
+  }
   return [
-    ...settingNames.flatMap((name) =>
-      getSetting(name).flags === undefined ? [] : [createSettingOption(name)],
-    ),
+    ...options,
     new Option('-v, --verbose', 'log requests and responses to stderr'),
     new Option('-q, --quiet', 'print only data and errors'),
     new Option('--no-input', 'never prompt or start a pager'),
@@ -37,10 +44,7 @@ export function createGlobalOptions(): Option[] {
  */
 export function createSettingOption(name: SettingName): Option {
   const { flags = `--${name} <command>`, description } = getSetting(name)
-  const option = new Option(flags, description)
-  // Completion offers these choices.
-  if (name === 'output') option.argChoices = [...outputFormats]
-  return option
+  return new Option(flags, description)
 }
 
 /**

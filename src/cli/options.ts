@@ -27,12 +27,12 @@ export interface FilterOptions extends GlobalOptions {
 
 export function addFilters(command: PlantsCommand): PlantsCommand {
   return command
-    .option('-t, --tag <text>', 'only plants with this tag')
-    .option('--no-tag', 'only plants without a tag')
     .option(
       '--search <text>',
       'only plants whose name or tag contains this text, ignoring case and accents',
     )
+    .option('-t, --tag <text>', 'only plants with this tag')
+    .option('--no-tag', 'only plants without a tag')
 }
 
 export interface QueryOptions extends FilterOptions {
@@ -46,12 +46,11 @@ export interface QueryOptions extends FilterOptions {
 export function addQuery(command: PlantsCommand): PlantsCommand {
   const sort = 'sort by a field, ignoring case and accents; services sort only by id'
   const after = 'only plants with ids above this one or, in descending order of ids, below it'
-  command
+  return addFilters(command)
     .choice('--sort <field>', sort, fieldNames, { defaultValue: 'id' })
     .option('--desc', 'sort in descending order')
     .value('--limit <count>', 'at most this many plants', parseCount)
     .value('--after <int64>', after, parseId)
-  return addFilters(command)
 }
 
 export function addRetry(command: PlantsCommand): PlantsCommand {

@@ -66,7 +66,7 @@ export async function findEncoding(name: string): Promise<string> {
     return codePage
   throw createUsageError(
     `The encoding${isPlainWord(name) ? ` ${name}` : ''} is unknown`,
-    'List the names of encodings with: plants import --help',
+    'The names of encodings are listed in docs/tables.md',
   )
 }
 

@@ -20,9 +20,7 @@ interface CreateOptions extends PlantOptions {
 
 export function define(command: PlantsCommand): void {
   command
-    .description(
-      'Create a plant from options, JSON or prompts. With --id and --name, stdin is not read.',
-    )
+    .description('Create a plant from options, JSON or prompts.')
     .argument('[-]', 'read the plant as JSON from stdin', (argument) => {
       if (argument !== '-') command.error('', { code: 'commander.excessArguments' })
       return argument

@@ -1,5 +1,6 @@
-import { CommanderError, Help } from 'commander'
+import { type Command, CommanderError, Help, type Option } from 'commander'
 import { version } from '../../../package.json'
+import { commonFormats } from '../../config/option-values.js'
 import { createUsageError } from '../../errors.js'
 import type { Io } from '../../platform/io.js'
 import { type CommandLine, PlantsCommand } from '../command.js'
@@ -112,11 +113,7 @@ function createProgram(
   line: CommandLine | undefined,
   write: (text: string) => void,
 ): PlantsCommand {
-  // If stdout is a pipe, stderr may still be a terminal, whose width is used.
-  const findWidth = () => {
-    const terminal = [io.stdout, io.stderr].find(({ isTerminal }) => isTerminal)
-    return terminal?.columns ?? 100
-  }
+  const findWidth = () => Math.min(io.stdout.isTerminal ? (io.stdout.columns ?? 80) : 80, 80)
   return (
     new PlantsCommand('plants', io, line ?? { argv: [] })
       .usage('<command> [options]')
@@ -137,8 +134,14 @@ function createProgram(
       .configureHelp({
         commandUsage: formatUsage,
         subcommandTerm: formatSubcommandTerm,
+        optionDescription: describeOption,
+        formatHelp,
       })
-      .addExamples('plants create --id 1 --name Fern --tag shade', 'plants list --search fern')
+      .addExamples(
+        'plants create --id 1 --name Fern --tag shade',
+        'plants list --search fern',
+        'plants import list.xlsx',
+      )
       .addHelpText('after', '\nMore help: plants help COMMAND')
   )
 }
@@ -146,7 +149,7 @@ function createProgram(
 /** Loads the file of a command, which adds its options, its handler and its subcommands. */
 async function defineCommand(
   command: PlantsCommand,
-  { group, globalOptions = commandGroups[group], load }: ListedCommand,
+  { group, globalOptions = commandGroups[group], formats = commonFormats, load }: ListedCommand,
 ): Promise<void> {
   const { define } = await load()
   define(command)
@@ -154,7 +157,7 @@ async function defineCommand(
     command.usage('<command> [options]').helpCommand('help [command]', 'show help for a command')
   for (const commandOrSubcommand of [command, ...command.commands])
     if (commandOrSubcommand instanceof PlantsCommand)
-      commandOrSubcommand.addGlobalOptions(globalOptions)
+      commandOrSubcommand.addGlobalOptions(globalOptions, formats)
 }
 
 /**
@@ -191,6 +194,22 @@ function addCompletion(program: PlantsCommand, io: Io): void {
       const { printCompletions } = await import('../commands/completion.js')
       await printCompletions(shell, text, (argv) => buildProgram(io, { argv }), io)
     })
+}
+
+/** Formats help with the commands before the options of all commands, as gh does. */
+function formatHelp(command: Command, help: Help): string {
+  const sections = Help.prototype.formatHelp.call(help, command, help).trimEnd().split('\n\n')
+  const isOptions = (section: string) => section.startsWith('Options:')
+  const orderedSections =
+    command.commands.length === 0
+      ? sections
+      : [...sections.filter((section) => !isOptions(section)), ...sections.filter(isOptions)]
+  return `${orderedSections.join('\n\n')}\n`
+}
+
+/** The description of --output has its choices, which commander would write on another line. */
+function describeOption(option: Option): string {
+  return option.long === '--output' ? option.description : new Help().optionDescription(option)
 }
 
 /** Formats the usage of a command, where commander lists one alias, with its examples below. */

@@ -146,7 +146,7 @@ test.each(['flag', 'variable', 'saved'] as const)(
     for (const flags of [['--id', '1', '--name', 'Fern', '--timeout', 'soon'], ['--nope']]) {
       const { err } = await desk.run(['create', ...flags])
       const [message, hint] = [expect.any(String), expect.any(String)]
-      expect(JSON.parse(err)).toEqual({ error: 400, message, hint })
+      expect(JSON.parse(err)).toEqual({ error: 400, message, hint, kind: 'usage' })
     }
   },
 )

@@ -43,7 +43,7 @@ test.each<Mistake>([
   [
     ['list.csv', '--encoding', 'utf8bom'],
     'The encoding is unknown',
-    'List the names of encodings with: plants import --help',
+    'The names of encodings are listed in docs/tables.md',
   ],
   [
     ['open.json'],
