@@ -1,6 +1,5 @@
 import type { FormatReader, Header } from '../formats/chunk.js'
 import type { ImportPlan } from '../import/inputs.js'
-import { describeRepetition } from './describe-repetition.js'
 
 /** Describes what a person may miss in the store after an input is read to its end. */
 export function describeUnreadCells(
@@ -24,8 +23,10 @@ function describeRowsAbove({ rowsAbove, line }: Header, file: string, plan: Impo
     ? '1 row above it was not read'
     : `${rowsAbove} rows above it were not read`
   const condition = isOnlyOne ? 'it is a plant' : 'they are plants'
+  // The other files of the same command may be unchanged, or may not fit the options.
+  const action = plan.inputs.length === 1 ? 'run the command again' : 'import only this file'
   return (
     `The header is in line ${line} of ${file}, and ${clause}. ` +
-    `If ${condition}, move the header to line 1, and ${describeRepetition(plan)}`
+    `If ${condition}, move the header to line 1, and ${action}`
   )
 }
