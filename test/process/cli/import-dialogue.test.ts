@@ -100,7 +100,7 @@ test('a dialogue shows what an import would do, and then asks again', async () =
   const session = user.terminal('import list.csv', noColor)
   await session.answer(...columnsByHand)
   await session.waitForText('1 plant will be rejected:')
-  await session.waitForText('list.csv:4: Invalid plant: the id must be an integer')
+  await session.waitForText('list.csv:4: Invalid plant: the id ')
   await session.answer(['Import 2 plants?', down + enter], ['Would create Süßkirsche', ''])
   await session.answer(['Import 2 plants?', enter])
   expect((await session.ended).code).toBe(6)
