@@ -2,7 +2,6 @@ import { Command, Option, type ParseOptionsResult } from 'commander'
 import { type OutputFormat, parseChoice } from '../config/option-values.js'
 import { createUsageError } from '../errors.js'
 import type { Io } from '../platform/io.js'
-import { CommandLineError } from './command-line-error.js'
 import { createGlobalOptions, type GlobalOptions } from './global-options.js'
 
 /** The state of one command line, which the program and its subcommands share. */
@@ -19,6 +18,20 @@ export type CommandDefinition = (command: PlantsCommand) => void
 interface ChoiceOptions {
   defaultValue?: string
   findHint?(text: string): string | undefined
+}
+
+/**
+ * A command line that commander rejects. `explainCommandLineError` converts it to a `PlantsError`.
+ */
+export class CommandLineError extends Error {
+  readonly command: Command
+  readonly code: string
+
+  constructor(command: Command, code: string, message: string) {
+    super(message)
+    this.command = command
+    this.code = code
+  }
 }
 
 /** The hint for options that exclude each other. */
