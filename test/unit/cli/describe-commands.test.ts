@@ -31,6 +31,14 @@ test('the JSON of the help has every command, exit code and kind of error', asyn
   })
 })
 
+test('the words for the kinds of errors stay the same, because scripts compare them', () => {
+  const words =
+    'usage input tooLarge invalid unauthorized forbidden rejected notFound conflict constraint ' +
+    'checkFailed unavailable accessDenied unknownOutcome badResponse noResponse incomplete ' +
+    'internalError unwritable interrupted terminated'
+  expect(Object.keys(errorKinds)).toEqual(words.split(' '))
+})
+
 test.each(Object.keys(listedCommands))(
   'the JSON of the help of %s has what its page has',
   async (name) => {
