@@ -39,7 +39,7 @@ export async function readIds(args: readonly string[], io: Io): Promise<bigint[]
 function parseIdArgument(text: string, index: number): bigint {
   const id = parseDecimalId(text)
   if (id !== undefined) return id
-  const subject = isPlainWord(text) ? `"${text}"` : `Argument ${index + 1}`
+  const subject = isPlainWord(text) ? `"${text}"` : `Argument number ${index + 1}`
   throw createUsageError(`${subject} is not an id`, idsHint)
 }
 

@@ -31,11 +31,10 @@ const familiarWords: ReadonlyMap<string, string> = new Map([
     '--format',
     'A file has the format of its name, as in plants.csv: elsewhere, --output chooses it',
   ],
-  ['--force', 'A command that asks for a confirmation has --yes'],
+  ['--force', 'If the command asks for a confirmation, add --yes'],
   ['--upsert', 'To change plants that exist: plants import FILE --if-exists update'],
   ['--id', 'Ids are arguments, as in: plants get 7 8'],
   ['--name', 'Names are searched with: plants list --search TEXT'],
-  ['--all', 'For all plants: plants list'],
 ])
 
 /** Options with a secret are not accepted: other users can see the arguments of a process. */

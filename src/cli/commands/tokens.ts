@@ -128,7 +128,7 @@ async function revoke(options: GlobalOptions, io: Io, name: string): Promise<voi
 
 /** A unit is required: 90 would mean 90 seconds, but somebody who writes it means 90 days. */
 const parseLifetime = createDurationParser(
-  'a duration with its unit, such as 90d or 12h, up to 36525d',
+  'a duration such as 90d or 12h, up to 36525d',
   1,
   36_525 * 86_400_000,
   '90d',
