@@ -1,7 +1,6 @@
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { drawSession } from '../../bin/session-picture.mjs'
 import type { RunOptions } from '../helpers/sandbox/run.js'
 import { isWindows, Sandbox } from '../helpers/sandbox/sandbox.js'
 
@@ -25,11 +24,6 @@ test.skipIf(isWindows).each(withPaths)(
   'the transcript %s is what its commands print (needs paths with /)',
   expectSame,
 )
-
-test('the picture in the README shows session.txt', async () => {
-  const session = readFileSync(join(import.meta.dirname, 'session.txt'), 'utf8')
-  await expect(drawSession(session)).toMatchFileSnapshot('../../docs/session.svg')
-})
 
 async function expectSame(name: string): Promise<void> {
   const path = join(import.meta.dirname, name)
