@@ -1,31 +1,20 @@
-import type { FormatReader, Header } from '../formats/chunk.js'
-import type { ImportPlan } from '../import/inputs.js'
-import { describeRepetition } from './describe-repetition.js'
+import type { FormatReader } from '../formats/chunk.js'
 
 /** Describes what a person may miss in the store after an input is read to its end. */
-export function describeUnreadCells(
-  { header, mergedCells }: FormatReader,
-  file: string,
-  plan: ImportPlan,
-): string[] {
+export function describeUnreadCells({ header, mergedCells }: FormatReader, file: string): string[] {
   const warnings: string[] = []
-  if (header?.rowsAbove) warnings.push(describeRowsAbove(header, file, plan))
+  const { rowsAbove = 0, line } = header ?? {}
+  if (rowsAbove > 0) {
+    const rows = rowsAbove === 1 ? '1 row' : `${rowsAbove} rows`
+    warnings.push(
+      `The header is in line ${line} of ${file}. Not read above it: ${rows}. ` +
+        'If plants are there, move the header to line 1, and run the command again',
+    )
+  }
   const { firstRange } = mergedCells ?? {}
   if (firstRange !== undefined)
     warnings.push(
       `${file} has merged cells, such as ${firstRange}. Only the first cell of each has a value`,
     )
   return warnings
-}
-
-function describeRowsAbove({ rowsAbove, line }: Header, file: string, plan: ImportPlan): string {
-  const isOnlyOne = rowsAbove === 1
-  const clause = isOnlyOne
-    ? '1 row above it was not read'
-    : `${rowsAbove} rows above it were not read`
-  const condition = isOnlyOne ? 'it is a plant' : 'they are plants'
-  return (
-    `The header is in line ${line} of ${file}, and ${clause}. ` +
-    `If ${condition}, move the header to line 1, and ${describeRepetition(plan)}`
-  )
 }

@@ -3,6 +3,7 @@
  * adds what the package lacks: Ctrl-D and Escape end a question, a signal ends a question with the
  * error of the signal, and bytes that are typed after an answer are kept for the next question.
  */
+import type { WriteStream } from 'node:tty'
 import { input, password, search, select } from '@inquirer/prompts'
 import { PlantsError } from '../errors.js'
 import { parseDecimalId } from '../plant/plant.js'
@@ -96,7 +97,7 @@ export function askToChoose<T>(question: ChoiceQuestion<T>, io: Io): Promise<T> 
   const { message, initial } = question
   const choices = question.choices.map(escapeChoice)
   const config = { message: escapeControlChars(message), choices, default: initial, loop: false }
-  return prompt(io, (context) => select({ ...config, pageSize: maxListLines }, context), {
+  return prompt(io, (context) => select({ ...config, pageSize: countListLines(io) }, context), {
     endsOnEscape: true,
   })
 }
@@ -112,15 +113,18 @@ export function askToSearch<T>(
   io: Io,
 ): Promise<T> {
   const source = (typedText: string | undefined) => find(typedText).map(escapeChoice)
-  const config = { message: escapeControlChars(message), source, pageSize: maxListLines }
+  const config = { message: escapeControlChars(message), source, pageSize: countListLines(io) }
   return prompt(io, (context) => search(config, context), { endsOnEscape: true })
 }
 
 /**
- * A list has at most this many lines, so that a terminal of 24 lines also shows the question and
- * the rows of a preview above it.
+ * Counts the lines of a list so that the question above it and the keys below it stay in view, and
+ * a terminal of 24 lines also shows the rows above the question.
  */
-const maxListLines = 12
+function countListLines(io: Io): number {
+  const { rows } = io.stderr.openStream() as Partial<WriteStream>
+  return Math.max(2, Math.min(12, (rows || 24) - 4))
+}
 
 function escapeChoice<T>({ value, name, short = name }: Choice<T>): Required<Choice<T>> {
   return { value, name: escapeControlChars(name), short: escapeControlChars(short) }

@@ -3,10 +3,16 @@
  * keys that they have, or the keys under which there are lists of objects.
  */
 import { createInputError, PlantsError } from '../errors.js'
-import type { FieldName } from '../plant/fields.js'
 import { isObject, parseJson } from '../plant/json.js'
-import type { Chunk, InputOptions, RawRecord } from './chunk.js'
-import { findMissingFields, isRejectedText, listNames, replaceRejectedTextHint } from './columns.js'
+import type { InputOptions, RawChunk, RawRecord } from './chunk.js'
+import {
+  findMissingNames,
+  foldName,
+  isRejectedText,
+  listNames,
+  replaceRejectedTextHint,
+  type WantedName,
+} from './columns.js'
 import { type AmbiguousKeys, KeyFinder } from './keys.js'
 import { createMissingFieldsError } from './missing-fields.js'
 
@@ -26,9 +32,11 @@ const addKeyHint = 'Add --key with one of these keys'
  *
  * @throws {PlantsError} `input` if all of them lack such a key
  */
-export function assertKeys({ records }: Chunk, options: InputOptions, name: string): void {
-  const finder = new KeyFinder(options.map)
-  const presentFields = new Set<FieldName>(['tag'])
+export function assertKeys({ records }: RawChunk, options: InputOptions, name: string): void {
+  const finder = new KeyFinder(options)
+  // No object needs a tag, so the key of the tag may be in none of the first records.
+  const foldedKeys = new Set((options.map.tag ?? ['tag']).map(foldName))
+  const findMissingKeys = () => findMissingNames((key) => foldedKeys.has(foldName(key)), options)
   const objects: Record<string, unknown>[] = []
   const ambiguousKeys: AmbiguousKeys[] = []
   for (const record of records) {
@@ -36,23 +44,18 @@ export function assertKeys({ records }: Chunk, options: InputOptions, name: stri
     if (!isObject(object)) continue
     objects.push(object)
     const keys = finder.find(object)
-    if ('ambiguousField' in keys) {
-      ambiguousKeys.push(keys)
-      presentFields.add(keys.ambiguousField)
-      continue
-    }
-    for (const field of Object.keys(keys)) presentFields.add(field as FieldName)
-    if (findMissingFields(presentFields, options).length === 0) return
+    for (const key of Object.keys(object)) foldedKeys.add(foldName(key))
+    if ('ambiguousField' in keys) ambiguousKeys.push(keys)
+    else if (findMissingKeys().length === 0) return
   }
   if (objects.length === 0) {
     assertObjects(records, name)
     return
   }
-  const missingFields = findMissingFields(presentFields, options)
   const [firstAmbiguousKeys] = ambiguousKeys
   throw firstAmbiguousKeys && ambiguousKeys.length === objects.length
     ? createAmbiguousError(firstAmbiguousKeys, name)
-    : createKeyError(objects, missingFields, options, name)
+    : createKeyError(objects, findMissingKeys(), options, name)
 }
 
 /** @throws {PlantsError} `input` if all first records are JSON, but no objects */
@@ -81,7 +84,7 @@ function parseRecord(record: RawRecord): unknown {
 
 function createKeyError(
   objects: readonly Record<string, unknown>[],
-  missingFields: readonly FieldName[],
+  missingKeys: readonly WantedName[],
   options: InputOptions,
   name: string,
 ): PlantsError {
@@ -98,7 +101,7 @@ function createKeyError(
     if (hasNested) return createNoListError(name, listKeys)
   }
   const names = [...new Set(objects.flatMap(Object.keys))]
-  return createMissingFieldsError(missingFields, options, { name, noun: 'key', names })
+  return createMissingFieldsError(missingKeys, options, { name, noun: 'key', names })
 }
 
 /** Whether a value is a list of objects that may be plants. Those of GeoJSON have them deeper. */

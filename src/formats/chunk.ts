@@ -4,6 +4,7 @@
  */
 import { createInputError } from '../errors.js'
 import type { FieldName } from '../plant/fields.js'
+import type { SyntaxCause } from '../plant/json-syntax.js'
 import { maxDocumentBytes } from '../platform/text-files.js'
 import type { FormatName } from './write.js'
 
@@ -20,11 +21,7 @@ export interface InputOptions {
   delimiter?: string | undefined
   /** False if a quote is an ordinary character in a table. */
   quotes?: boolean | undefined
-  /**
-   * The column or the key of a field, if it is not the name of the field: `{ name: 'Kind' }`. A
-   * column can be given by its number. A field with an empty string is not read.
-   */
-  map: Partial<Record<FieldName, string>>
+  map: FieldMap
   /** The names of the columns of a table without a header. */
   columns?: readonly string[] | undefined
   /** A record without an id stands for the plant that has its name. */
@@ -35,12 +32,19 @@ export interface InputOptions {
   ifExists: 'same' | 'skip' | 'update'
 }
 
+/**
+ * The columns or keys of each field that does not have its own name: `{ name: ['Kind'] }`. A column
+ * can be given by its number. Several columns are joined to the name: `{ name: ['Genus',
+ * 'Species'] }`. A field with an empty list is not read.
+ */
+export type FieldMap = Partial<Record<FieldName, readonly string[]>>
+
 /** The header of a table, and the columns that were found in it. */
 export interface Header {
   /** The names of all columns. */
   names: readonly string[]
-  /** The index of the column of each field. */
-  columns: ReadonlyMap<FieldName, number>
+  /** The indexes of the columns of each field, of which only the name may have several. */
+  columns: ReadonlyMap<FieldName, readonly number[]>
   /** The names of the columns that are not read, for a warning. */
   unreadNames: readonly string[]
   /** The indexes of the columns without a name, which are not read, for a warning. */
@@ -76,7 +80,26 @@ export interface FormatReader {
   otherSheet?: string | undefined
   /** The merged cells of a workbook. They are known when the chunks are read to their end. */
   mergedCells?: { readonly firstRange: string | undefined }
+  fields: Omit<FieldReader, 'read'>
   chunks: AsyncIterable<Chunk>
+}
+
+/** Finds the fields of plants in records as they are written. */
+export interface FieldReader<R extends RawRecord = RawRecord> {
+  /** The names of columns or keys that were not read so far, for a warning. */
+  readonly unreadNames: ReadonlySet<string>
+  read(chunk: RawChunk<R>): Chunk
+  /** Reads the id that a rejects file has for a record; undefined without such a column or key. */
+  readCountedId(record: RawRecord): unknown
+  /** Lists the keys of a JSON object that are read as no field. */
+  listOtherKeys(record: RawRecord): readonly string[]
+}
+
+export async function* readFields<R extends RawRecord>(
+  chunks: AsyncIterable<RawChunk<R>>,
+  fields: FieldReader<R>,
+): AsyncGenerator<Chunk> {
+  for await (const chunk of chunks) yield fields.read(chunk)
 }
 
 /** The text of a JSON value, the cells of a row, or null for a line that is too large. */
@@ -99,15 +122,10 @@ interface UnusableCell {
   isUnsavedFormula?: true
 }
 
-/**
- * The records of one transaction. The records and their lines are in two arrays, because an object
- * for each record would halve the speed of an import.
- */
-export class Chunk<R extends RawRecord = RawRecord> {
+/** The records as they are written, in which the fields are not found yet. */
+export class RawChunk<R extends RawRecord = RawRecord> {
   readonly #records: R[]
   readonly #lines: number[]
-  /** How many rows without an id, a name and a tag were left out. */
-  emptyRows = 0
   /** How many rows of a workbook have cells to the right of the header, which are ignored. */
   surplusRows = 0
   /** The line of the first row with a cell that has line ends. */
@@ -135,7 +153,7 @@ export class Chunk<R extends RawRecord = RawRecord> {
 
   /** If chunks were half as large, an import of ids in no order would take 1.2 times as long. */
   get isFull(): boolean {
-    return this.length >= 6000 || this.characters >= 260_000
+    return this.length >= 4000 || this.characters >= 260_000
   }
 
   add(record: R, line: number): void {
@@ -143,24 +161,85 @@ export class Chunk<R extends RawRecord = RawRecord> {
     this.#lines.push(line)
   }
 
-  slice(from: number, to = Infinity): Chunk<R> {
-    if (from === 0 && to >= this.length) return this
-    if (from >= this.length) return new Chunk()
-    return new Chunk(this.records.slice(from, to), this.lines.slice(from, to))
+  slice(from: number, to: number): RawChunk<R> {
+    return new RawChunk(this.records.slice(from, to), this.lines.slice(from, to))
+  }
+}
+
+/** Why a record cannot be read. */
+export interface ReadProblem {
+  kind: 'input' | 'invalid' | 'tooLarge'
+  message: string
+  cause?: 'surplusCells' | SyntaxCause | undefined
+}
+
+/**
+ * The records of one transaction. Their fields are in arrays, because an object for each record
+ * would take a quarter of the time of an import.
+ *
+ * A field is undefined if the record lacks it, and null if its cell is empty. An id is a bigint if
+ * it is an integer.
+ */
+export class Chunk {
+  readonly ids: unknown[] = []
+  readonly names: unknown[] = []
+  readonly tags: unknown[] = []
+  /** The records as they are written, for the rejects file. */
+  readonly records: RawRecord[] = []
+  /** The line in which each record begins. */
+  readonly lines: number[] = []
+  /** The records that cannot be read, by their indexes. */
+  readonly problems = new Map<number, ReadProblem>()
+  /** How many rows without an id, a name and a tag were left out. */
+  emptyRows = 0
+  /** How many rows of a workbook have cells to the right of the header, which are ignored. */
+  surplusRows = 0
+  /** The line of the first row with a cell that has line ends. */
+  multilineRow: number | undefined
+
+  get length(): number {
+    return this.records.length
+  }
+
+  addProblem(problem: ReadProblem, record: RawRecord, line: number): void {
+    this.problems.set(this.length, problem)
+    this.ids.push(undefined)
+    this.names.push(undefined)
+    this.tags.push(undefined)
+    this.records.push(record)
+    this.lines.push(line)
   }
 
   /**
    * Divides the chunk. It yields at least one chunk, even if there are no records, because the
    * first chunk has the counts of rows that were left out.
    */
-  *split(maxRecords: number): Generator<Chunk<R>> {
-    const first = this.slice(0, maxRecords)
-    first.emptyRows = this.emptyRows
-    first.surplusRows = this.surplusRows
-    first.multilineRow = this.multilineRow
-    yield first
-    for (let from = maxRecords; from < this.length; from += maxRecords)
-      yield this.slice(from, from + maxRecords)
+  *split(maxRecords: number): Generator<Chunk> {
+    if (this.length <= maxRecords) {
+      yield this
+      return
+    }
+    for (let from = 0; from < this.length; from += maxRecords) {
+      const part = this.#slice(from, from + maxRecords)
+      if (from === 0) {
+        part.emptyRows = this.emptyRows
+        part.surplusRows = this.surplusRows
+        part.multilineRow = this.multilineRow
+      }
+      yield part
+    }
+  }
+
+  #slice(from: number, to: number): Chunk {
+    const part = new Chunk()
+    part.ids.push(...this.ids.slice(from, to))
+    part.names.push(...this.names.slice(from, to))
+    part.tags.push(...this.tags.slice(from, to))
+    part.records.push(...this.records.slice(from, to))
+    part.lines.push(...this.lines.slice(from, to))
+    for (const [index, problem] of this.problems)
+      if (index >= from && index < to) part.problems.set(index - from, problem)
+    return part
   }
 }
 

@@ -4,7 +4,7 @@
 import { type FieldName, fieldNames } from '../plant/fields.js'
 import { foldString } from '../plant/folding.js'
 import { shorten } from '../platform/escape.js'
-import type { Cells, InputOptions } from './chunk.js'
+import type { Cells, Header, InputOptions } from './chunk.js'
 
 /** The columns that a rejects file has before the columns of its input. */
 export const rejectColumns = ['rejected_line', 'rejected_reason']
@@ -39,37 +39,40 @@ export function foldName(name: string): string {
 }
 
 /** Returns the names in the cells of a header; an empty cell has an empty name. */
-export function readNames(row: Cells): string[] {
+export function readNames(row: Cells = []): string[] {
   return row.map((cell) => (typeof cell === 'string' ? cell : (cell?.text ?? '')))
 }
 
+/** A column or a key that an import reads if it is there. */
+export interface WantedName {
+  field: FieldName
+  name: string
+}
+
+/** Lists the names that `--map` gives to columns or keys, or else the names of the fields. */
+export function listWantedNames({ map }: Pick<InputOptions, 'map'>): WantedName[] {
+  return fieldNames.flatMap((field) => (map[field] ?? [field]).map((name) => ({ field, name })))
+}
+
 /**
- * The columns that `--map` gives by their numbers, from 1 on. The columns that a rejects file adds
+ * The names in `--map` that are numbers of columns, from 1 on. The columns that a rejects file adds
  * do not count, so that the same command imports the input and its rejects.
  */
-export type ColumnNumbers = ReadonlyMap<FieldName, number>
+export type ColumnNumbers = ReadonlySet<string>
 
 /** @param names the names of columns; a number that is among them is a name, and not a number */
 export function findColumnNumbers(names: readonly string[], { map }: InputOptions): ColumnNumbers {
   const foldedNames = new Set(names.map(foldName))
-  const numbers = new Map<FieldName, number>()
-  for (const field of fieldNames) {
-    const mappedName = map[field] ?? ''
-    if (/^[1-9]\d{0,4}$/.test(mappedName) && !foldedNames.has(mappedName))
-      numbers.set(field, Number(mappedName))
-  }
-  return numbers
+  const numbers = Object.values(map)
+    .flat()
+    .filter((name) => /^[1-9]\d{0,4}$/.test(name) && !foldedNames.has(name))
+  return new Set(numbers)
 }
 
-/**
- * Finds the columns that may have each field: those with the name that `--map` gives, or else with
- * the name of the field. Several columns with the same name are all returned.
- */
-export function findColumns(
-  names: readonly string[],
-  { map }: InputOptions,
-  numbers: ColumnNumbers,
-): Map<FieldName, number[]> {
+/** Finds the indexes of the columns with a name, or of the one with a number. */
+export type ColumnFinder = (wantedName: string) => readonly number[]
+
+export function createColumnFinder(names: readonly string[], numbers: ColumnNumbers): ColumnFinder {
   const columnsByName = new Map<string, number[]>()
   for (const [column, name] of names.entries()) {
     if (name === '') continue
@@ -78,18 +81,10 @@ export function findColumns(
     if (columns) columns.push(column)
     else columnsByName.set(foldedName, [column])
   }
-  const columnsByField = new Map<FieldName, number[]>()
-  for (const field of fieldNames) {
-    const columnNumber = numbers.get(field)
-    const wantedName = foldName(map[field] ?? field)
-    const columns =
-      columnNumber === undefined
-        ? (columnsByName.get(wantedName) ?? [])
-        : listOwnColumns(names).slice(columnNumber - 1, columnNumber)
-    // An empty name in `--map` says that the field is not read.
-    if (wantedName !== '' && columns.length > 0) columnsByField.set(field, columns)
-  }
-  return columnsByField
+  return (wantedName) =>
+    numbers.has(wantedName)
+      ? listOwnColumns(names).slice(Number(wantedName) - 1, Number(wantedName))
+      : (columnsByName.get(foldName(wantedName)) ?? [])
 }
 
 /** Lists the columns without those that a rejects file adds. */
@@ -107,24 +102,26 @@ export function assignsIds({ byName, idFrom }: InputOptions): boolean {
 }
 
 /**
- * Finds the fields that an import needs and the input lacks. An import needs the fields that
- * `--map` names, the id, unless records without one get one, and the name, unless only tags
- * are updated.
- *
- * @param presentFields the fields for which there is a column or a key
+ * Finds the columns or keys that an import needs and the input lacks. An import needs those that
+ * `--map` names, the id, unless records without one get one, and the name, unless only tags are
+ * updated.
  */
-export function findMissingFields(
-  presentFields: Pick<ReadonlySet<FieldName>, 'has'>,
+export function findMissingNames(
+  hasName: (name: string) => boolean,
   options: InputOptions,
-): FieldName[] {
-  const isOptional = {
-    id: assignsIds(options),
-    name: options.ifExists === 'update' && presentFields.has('tag'),
-    tag: true,
-  }
-  return fieldNames.filter(
-    (field) => !presentFields.has(field) && (options.map[field] || !isOptional[field]),
-  )
+): WantedName[] {
+  const { map, ifExists } = options
+  const wantedNames = listWantedNames(options)
+  const hasTag = wantedNames.some(({ field, name }) => field === 'tag' && hasName(name))
+  const isOptional = { id: assignsIds(options), name: ifExists === 'update' && hasTag, tag: true }
+  return fieldNames.flatMap((field) => {
+    const names = map[field]
+    if (!names?.length && isOptional[field]) return []
+    // A field that an import needs, but must not read, is missing.
+    const missingNames =
+      names?.length === 0 ? [field] : (names ?? [field]).filter((name) => !hasName(name))
+    return missingNames.map((name) => ({ field, name }))
+  })
 }
 
 /**
@@ -133,11 +130,11 @@ export function findMissingFields(
  */
 export function findUnreadNames(
   names: readonly string[],
-  columns: ReadonlyMap<FieldName, number>,
+  columns: Header['columns'],
   { map }: InputOptions,
 ): string[] {
-  const readColumns = new Set(columns.values())
-  const ignoredNames = ['', ...fieldNames.filter((field) => map[field] === '')]
+  const readColumns = new Set([...columns.values()].flat())
+  const ignoredNames = ['', ...fieldNames.filter((field) => map[field]?.length === 0)]
   return names.filter(
     (name, column) =>
       !readColumns.has(column) && !ignoredNames.includes(foldName(name)) && !isRejectsName(name),
@@ -145,14 +142,21 @@ export function findUnreadNames(
 }
 
 /** Finds the columns without a name that no number in `--map` gives. */
-export function findUnnamedColumns(
-  names: readonly string[],
-  columns: ReadonlyMap<FieldName, number>,
-): number[] {
-  const readColumns = new Set(columns.values())
+export function findUnnamedColumns(names: readonly string[], columns: Header['columns']): number[] {
+  const readColumns = new Set([...columns.values()].flat())
   return [...names.keys()].filter(
     (column) => foldName(names[column] ?? '') === '' && !readColumns.has(column),
   )
+}
+
+/**
+ * Joins the values of several columns or keys to a name, without the empty ones. A value that is no
+ * string makes the whole name invalid.
+ */
+export function joinNames(values: readonly unknown[]): unknown {
+  const filledValues = values.filter((value) => (value ?? '') !== '')
+  const invalidValue = filledValues.find((value) => typeof value !== 'string')
+  return invalidValue ?? (filledValues.join(' ') || undefined)
 }
 
 /** Describes each column by its number, as `--map` takes it: `column 3`. */

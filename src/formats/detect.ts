@@ -9,7 +9,7 @@ import { isUtf8 } from 'node:buffer'
 import { createInputError, createUsageError } from '../errors.js'
 import { parseJson } from '../plant/json.js'
 import type { FormatInput, FormatReader, InputOptions } from './chunk.js'
-import { findColumns } from './columns.js'
+import { createColumnFinder, listWantedNames } from './columns.js'
 import { decodeText } from './decode-text.js'
 import { decodeLeniently, findEncoding, findMarkedEncoding, findUnmarkedUtf16 } from './encoding.js'
 import { createUtf16Error, type TextEncoding } from './encoding-error.js'
@@ -20,22 +20,54 @@ import {
   createDumpError,
 } from './foreign-files.js'
 import type { TableHead } from './header.js'
-import { openDocument, openNdjson } from './json.js'
+import { openDocument, openNdjson, readDocument, readNdjson } from './json.js'
+import { readObjectHead } from './object-head.js'
 import { openTable, readTableHead } from './open-table.js'
 import type { FormatName } from './write.js'
 
-type TextOpener = (
-  texts: AsyncGenerator<string>,
-  options: InputOptions,
-  input: FormatInput,
-) => Promise<FormatReader>
+/** Everything that differs between the formats of a text. */
+interface TextFormat {
+  sampleType: Sample['type']
+  open(
+    texts: AsyncGenerator<string>,
+    options: InputOptions,
+    input: FormatInput,
+  ): Promise<FormatReader>
+  /** Reads the first records, whatever their columns or keys are. */
+  readHead(
+    texts: AsyncGenerator<string>,
+    options: InputOptions,
+    input: FormatInput,
+  ): Promise<TableHead>
+}
 
-/** A new format of text needs an opener here. */
-const openers: Readonly<Record<FormatName, TextOpener>> = {
-  ndjson: (texts, options, { name }) => openNdjson(texts, options, name),
-  json: (texts, options, { name, signal }) => openDocument(texts, options, { name, signal }),
-  csv: (texts, options, { name }) => openTable(texts, options.delimiter, options, name),
-  tsv: (texts, options, { name }) => openTable(texts, '\t', options, name),
+const csv: TextFormat = { sampleType: 'table', open: openTable, readHead: readTableHead }
+
+const textFormats: Readonly<Record<FormatName, TextFormat>> = {
+  ndjson: {
+    sampleType: 'objects',
+    open: openNdjson,
+    readHead: (texts) => readObjectHead(readNdjson(texts)),
+  },
+  json: {
+    sampleType: 'objects',
+    open: openDocument,
+    readHead: (texts, options, input) => readObjectHead(readDocument(texts, options, input)),
+  },
+  csv,
+  tsv: {
+    sampleType: 'table',
+    open: (texts, options, input) => csv.open(texts, { ...options, delimiter: '\t' }, input),
+    readHead: (texts, options, input) =>
+      csv.readHead(texts, { ...options, delimiter: '\t' }, input),
+  },
+}
+
+/** The first rows of an input, whatever its columns are. */
+export interface Sample {
+  type: 'table' | 'workbook' | 'objects'
+  /** A workbook has a head for each sheet, and any other file has one. */
+  heads: readonly TableHead[]
 }
 
 /**
@@ -47,7 +79,7 @@ export async function openFormat(input: FormatInput, options: InputOptions): Pro
   if (hasWorkbookStart(input)) return openArchive(input, options)
   const { format, isRejects, ...encoding } = await detectFormat(input, options)
   const texts = decodeText(input, encoding)
-  return openers[format](texts, isRejects ? adaptToRejectsFile(options) : options, input)
+  return textFormats[format].open(texts, isRejects ? adaptToRejectsFile(options) : options, input)
 }
 
 /**
@@ -58,22 +90,14 @@ function adaptToRejectsFile(options: InputOptions): InputOptions {
   return { ...options, columns: undefined, quotes: true, key: undefined }
 }
 
-/**
- * Reads the first rows of a table, or of each visible sheet of a workbook, whatever its columns
- * are. It returns an empty array for JSON.
- */
-export async function readTableHeads(
-  input: FormatInput,
-  options: InputOptions,
-): Promise<TableHead[]> {
+export async function readSample(input: FormatInput, options: InputOptions): Promise<Sample> {
   if (hasWorkbookStart(input)) {
     const { readSheetHeads } = await import('./workbook/read.js')
-    return readSheetHeads(input, options)
+    return { type: 'workbook', heads: await readSheetHeads(input, options) }
   }
   const { format, ...encoding } = await detectFormat(input, options)
-  if (!isTableFormat(format)) return []
-  const delimiter = format === 'tsv' ? '\t' : options.delimiter
-  return [await readTableHead(decodeText(input, encoding), delimiter, options, input.name)]
+  const { sampleType, readHead } = textFormats[format]
+  return { type: sampleType, heads: [await readHead(decodeText(input, encoding), options, input)] }
 }
 
 /**
@@ -192,7 +216,7 @@ function assertTable(
   throw createInputError(`${name} is JSON, not a table`, `Add --format ${textFormat}`)
 }
 
-export function isTableFormat(format: FormatName | undefined): format is 'csv' | 'tsv' {
+function isTableFormat(format: FormatName | undefined): format is 'csv' | 'tsv' {
   return format === 'csv' || format === 'tsv'
 }
 
@@ -224,7 +248,9 @@ function beginsWithHeader(text: string, options: InputOptions): boolean {
   const [line = ''] = text.slice(0, 4000).split(/[\r\n]/, 1)
   const names = line.split(/[,;|\t]/).map((name) => name.replaceAll('"', ''))
   const isJson = /^[{[]/.test(line)
-  return !isJson && names.length > 1 && findColumns(names, options, new Map()).size > 0
+  const findColumns = createColumnFinder(names, new Set())
+  const hasColumn = listWantedNames(options).some(({ name }) => findColumns(name).length > 0)
+  return !isJson && names.length > 1 && hasColumn
 }
 
 /**

@@ -8,27 +8,37 @@
  * columns shows the same row. With `--columns`, the table has no header.
  */
 import { assertDefined, createInputError, type PlantsError } from '../errors.js'
-import type { FieldName } from '../plant/fields.js'
-import { type Cells, Chunk, type FormatReader, type Header, type InputOptions } from './chunk.js'
+import { type FieldName, fieldNames } from '../plant/fields.js'
 import {
+  type Cells,
+  type FormatReader,
+  type Header,
+  type InputOptions,
+  type RawChunk,
+  readFields,
+} from './chunk.js'
+import {
+  type ColumnFinder,
   type ColumnNumbers,
+  createColumnFinder,
   findColumnNumbers,
-  findColumns,
-  findMissingFields,
+  findMissingNames,
   findUnnamedColumns,
   findUnreadNames,
   foldName,
   isRejectsName,
   readNames,
+  type WantedName,
 } from './columns.js'
 import { createMissingFieldsError } from './missing-fields.js'
+import { TableFields } from './table-fields.js'
 
 export const maxHeaderRows = 20
 
 /** The first rows of a table or a sheet, one of which may be its header. */
 export interface TableHead {
   /** The first rows, at most 20, with their lines. */
-  rows: Chunk<Cells>
+  rows: RawChunk<Cells>
   /** The delimiter of a table in a text; undefined for a workbook. */
   delimiter?: string | undefined
   /** The name of the sheet of a workbook. */
@@ -49,53 +59,25 @@ interface TableSource {
 }
 
 /**
- * Creates the reader of the rows below the header. It leaves out rows without an id, a name and a
- * tag, and counts them.
+ * Creates the reader of the rows below the header.
  *
  * @param firstRows the first rows of the table, one of which is the header
  * @param rows all rows of the table, the first ones included
  * @throws {PlantsError} `input` if the header lacks a column, or has one twice
  */
 export function createReader(
-  firstRows: Chunk<Cells>,
-  rows: AsyncIterable<Chunk<Cells>>,
+  firstRows: RawChunk<Cells>,
+  rows: AsyncIterable<RawChunk<Cells>>,
   options: InputOptions,
   source: TableSource,
 ): FormatReader {
-  const { delimiter } = source
-  if (firstRows.records.length === 0) return { chunks: rows, delimiter }
-  const location = findHeader(firstRows, options)
-  if (!location) throw createHeaderError(firstRows, options, source)
-  const header = parseHeader(location, firstRows, options, source)
-  const headerLine = firstRows.lines[location.row] ?? 0
-  return { header, delimiter, chunks: selectRecords(rows, header, headerLine) }
-}
-
-/** Leaves out the rows above the header, and those without an id, a name and a tag. */
-async function* selectRecords(
-  chunks: AsyncIterable<Chunk<Cells>>,
-  { columns }: Header,
-  headerLine: number,
-): AsyncGenerator<Chunk> {
-  const readColumns = [...columns.values()]
-  const isEmpty = (row: Cells) => readColumns.every((column) => row[column] === undefined)
-  for await (const chunk of chunks) {
-    const { records, lines } = chunk
-    const isAbove = lines.some((line) => line <= headerLine)
-    if (!isAbove && !records.some(isEmpty)) {
-      yield chunk
-      continue
-    }
-    const selection = new Chunk<Cells>()
-    selection.surplusRows = chunk.surplusRows
-    selection.multilineRow = chunk.multilineRow
-    for (const [index, row] of records.entries()) {
-      const line = assertDefined(lines[index])
-      if (line <= headerLine) continue
-      if (isEmpty(row)) selection.emptyRows += 1
-      else selection.add(row, line)
-    }
-    yield selection
+  const header = firstRows.length === 0 ? undefined : parseHeader(firstRows, options, source)
+  const fields = new TableFields(header, options.ifExists === 'update')
+  return {
+    ...(header && { header }),
+    delimiter: source.delimiter,
+    fields,
+    chunks: readFields(rows, fields),
   }
 }
 
@@ -112,21 +94,33 @@ interface HeaderLocation {
 
 /** Finds the first row that has the needed columns. */
 export function findHeader(
-  { records }: Chunk<Cells>,
+  { records }: RawChunk<Cells>,
   options: InputOptions,
 ): HeaderLocation | undefined {
   if (records.length === 0) return undefined
   const likeliestRow = findLikeliestHeader(records)
   const numbers = findMappedNumbers(records, likeliestRow, options)
-  if (options.columns) return { row: -1, isGuessed: false, numbers }
-  const hasColumns = (row: Cells = []) =>
-    findMissingFields(findColumns(readNames(row), options, numbers), options).length === 0
+  const hasNames = (names: readonly string[]) =>
+    findMissingColumns(names, numbers, options).length === 0
+  if (options.columns)
+    return hasNames(options.columns) ? { row: -1, isGuessed: false, numbers } : undefined
+  const hasColumns = (row: Cells = []) => hasNames(readNames(row))
   // If `--map` has numbers for all needed columns, any row would have them.
-  const isGuessed = numbers.size > 0 && findMissingFields(numbers, options).length === 0
+  const isGuessed =
+    numbers.size > 0 && findMissingNames((name) => numbers.has(name), options).length === 0
   if (isGuessed)
     return hasColumns(records[likeliestRow]) ? { row: likeliestRow, isGuessed, numbers } : undefined
   const row = records.findIndex(hasColumns)
   return row === -1 ? undefined : { row, isGuessed, numbers }
+}
+
+function findMissingColumns(
+  names: readonly string[],
+  numbers: ColumnNumbers,
+  options: InputOptions,
+): WantedName[] {
+  const findColumns = createColumnFinder(names, numbers)
+  return findMissingNames((name) => findColumns(name).length > 0, options)
 }
 
 /**
@@ -152,7 +146,7 @@ function findMappedNumbers(
  * that has no numbers, and at least half as many cells. In a rejects file, it is the first row.
  */
 export function findLikeliestHeader(records: readonly Cells[]): number {
-  if (readNames(records[0] ?? []).some(isRejectsName)) return 0
+  if (readNames(records[0]).some(isRejectsName)) return 0
   const counts = records.slice(0, maxHeaderRows).map(countFilledCells)
   const width = Math.max(...counts)
   const widestRow = counts.indexOf(width)
@@ -168,9 +162,9 @@ export function findLikeliestHeader(records: readonly Cells[]): number {
  * Rates how much the first rows look like a list: by the number of rows with several cells below a
  * row of different names.
  */
-export function rateTable({ records }: Chunk<Cells>): number {
+export function rateTable({ records }: RawChunk<Cells>): number {
   const headerRow = findLikeliestHeader(records)
-  const names = readNames(records[headerRow] ?? []).filter(Boolean)
+  const names = readNames(records[headerRow]).filter(Boolean)
   if (names.length === 0 || new Set(names).size < names.length) return 0
   return 1 + records.slice(headerRow + 1).filter((row) => countFilledCells(row) > 1).length
 }
@@ -179,28 +173,17 @@ function hasNumber(row: Cells = []): boolean {
   return row.some((cell) => typeof cell === 'string' && /^-?\d+(?:[.,]\d+)*$/.test(cell))
 }
 
-export function countFilledCells(row: Cells = []): number {
+function countFilledCells(row: Cells = []): number {
   return row.filter((cell) => cell !== undefined).length
 }
 
-function parseHeader(
-  { row, numbers }: HeaderLocation,
-  rows: Chunk<Cells>,
-  options: InputOptions,
-  source: TableSource,
-): Header {
-  const names =
-    row === -1 ? assertDefined(options.columns) : readNames(assertDefined(rows.records[row]))
-  if (row === -1) assertColumnCount(names, rows, source.name)
-  const candidates = findColumns(names, options, numbers)
-  const missingFields = findMissingFields(candidates, options)
-  if (missingFields.length > 0)
-    throw createMissingFieldsError(missingFields, options, {
-      name: source.name,
-      noun: 'column',
-      names,
-    })
-  const columns = chooseColumns(candidates, source.name)
+function parseHeader(rows: RawChunk<Cells>, options: InputOptions, source: TableSource): Header {
+  if (options.columns) assertColumnCount(options.columns, rows, source.name)
+  const location = findHeader(rows, options)
+  if (!location) throw createHeaderError(rows, options, source)
+  const { row, numbers } = location
+  const names = row === -1 ? assertDefined(options.columns) : readNames(rows.records[row])
+  const columns = chooseColumns(createColumnFinder(names, numbers), options, source.name)
   const unreadNames = findUnreadNames(names, columns, options)
   // An empty name in `--columns` says that the column is not read.
   const unnamedColumns = row === -1 ? [] : findUnnamedColumns(names, columns)
@@ -214,28 +197,28 @@ function parseHeader(
 }
 
 /** Counts the rows above the header that may be plants. A title has only one cell. */
-function countRowsAbove(headerRow: number, { records }: Chunk<Cells>): number {
+function countRowsAbove(headerRow: number, { records }: RawChunk<Cells>): number {
   return records.slice(0, Math.max(0, headerRow)).filter((row) => countFilledCells(row) > 1).length
 }
 
 /** Creates the error with the row that looks most like a header, and the columns that it lacks. */
 function createHeaderError(
-  { records, lines }: Chunk<Cells>,
+  { records, lines }: RawChunk<Cells>,
   options: InputOptions,
   { name, sheet, sheets = [] }: TableSource,
 ): PlantsError {
-  const likeliestRow = findLikeliestHeader(records)
-  const names = readNames(assertDefined(records[likeliestRow]))
-  const columns = findColumns(names, options, findMappedNumbers(records, likeliestRow, options))
-  const line = assertDefined(lines[likeliestRow])
+  const row = findLikeliestHeader(records)
+  const names = options.columns ?? readNames(records[row])
+  const line = options.columns ? undefined : lines[row]
+  const missingNames = findMissingColumns(names, findMappedNumbers(records, row, options), options)
   const source = { name, noun: 'column', names, line, sheet, sheets } as const
-  return createMissingFieldsError(findMissingFields(columns, options), options, source)
+  return createMissingFieldsError(missingNames, options, source)
 }
 
 /** @throws {PlantsError} `input` if `--columns` cannot be the names of the columns */
 function assertColumnCount(
   names: readonly string[],
-  { records: [firstRow = []] }: Chunk<Cells>,
+  { records: [firstRow = []] }: RawChunk<Cells>,
   source: string,
 ): void {
   const cells = readNames(firstRow).map(foldName)
@@ -256,19 +239,29 @@ function assertColumnCount(
     )
 }
 
-/** @throws {PlantsError} `input` if a field may be in several columns */
+/** @throws {PlantsError} `input` if a field may be in several columns, or has one twice */
 function chooseColumns(
-  candidates: ReadonlyMap<FieldName, readonly number[]>,
+  findColumns: ColumnFinder,
+  { map }: InputOptions,
   source: string,
-): Map<FieldName, number> {
-  const chosenColumns = new Map<FieldName, number>()
-  for (const [field, columns] of candidates) {
-    if (columns.length > 1)
+): Map<FieldName, number[]> {
+  const chosenColumns = new Map<FieldName, number[]>()
+  for (const field of fieldNames) {
+    const columns: number[] = []
+    for (const candidates of (map[field] ?? [field]).map(findColumns)) {
+      if (candidates.length > 1)
+        throw createInputError(
+          `Several columns of ${source} could be the ${field}: ${candidates.map((column) => column + 1).join(', ')}`,
+          `Choose one by its number: --map ${field}=NUMBER`,
+        )
+      columns.push(...candidates)
+    }
+    if (new Set(columns).size < columns.length)
       throw createInputError(
-        `Several columns of ${source} could be the ${field}: ${columns.map((column) => column + 1).join(', ')}`,
-        `Choose one by its number: --map ${field}=NUMBER`,
+        `One column of ${source} is named twice for the ${field}`,
+        'Name each column once with --map',
       )
-    chosenColumns.set(field, assertDefined(columns[0]))
+    if (columns.length > 0) chosenColumns.set(field, columns)
   }
   return chosenColumns
 }

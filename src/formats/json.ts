@@ -14,7 +14,6 @@ import { explainSyntaxError, syntaxHints } from '../plant/json-syntax.js'
 import { checkSignal } from '../platform/runtime.js'
 import { assertKeys, createNoListError } from './assert-keys.js'
 import {
-  Chunk,
   createBrokenRecordError,
   type FormatInput,
   type FormatReader,
@@ -23,17 +22,20 @@ import {
   maxRecordBytes,
   maxUnpackedBytes,
   peek,
+  RawChunk,
+  readFields,
   recordTooLargeReason,
 } from './chunk.js'
 import { listNames } from './columns.js'
 import { countLineEnds } from './encoding.js'
+import { JsonFields } from './json-fields.js'
 import type { FormatName } from './write.js'
 
 /** Opens NDJSON, and checks the keys of its first records. */
 export async function openNdjson(
   texts: AsyncIterable<string>,
   options: InputOptions,
-  name: string,
+  { name }: JsonInput,
 ): Promise<FormatReader> {
   return openRecords('ndjson', readNdjson(texts), options, name)
 }
@@ -42,28 +44,33 @@ export async function openNdjson(
 export async function openDocument(
   texts: AsyncIterable<string>,
   options: InputOptions,
-  { name, signal }: Pick<FormatInput, 'name' | 'signal'>,
+  input: JsonInput,
 ): Promise<FormatReader> {
-  return openRecords('json', readDocument(texts, name, signal, options.key), options, name)
+  return openRecords('json', readDocument(texts, options, input), options, input.name)
 }
+
+type JsonInput = Pick<FormatInput, 'name' | 'signal'>
 
 async function openRecords(
   format: FormatName,
-  chunks: AsyncGenerator<Chunk>,
+  chunks: AsyncGenerator<RawChunk<string | null>>,
   options: InputOptions,
   name: string,
 ): Promise<FormatReader> {
-  const { first = new Chunk(), all } = await peek(chunks)
+  const { first = new RawChunk(), all } = await peek(chunks)
   assertKeys(first, options, name)
-  return { format, chunks: all }
+  const fields = new JsonFields(options)
+  return { format, fields, chunks: readFields(all, fields) }
 }
 
 /**
  * Yields the lines of NDJSON, one value each (https://github.com/ndjson/ndjson-spec). Blank lines
  * are skipped. A line above 1 MiB is null, and is not kept in memory.
  */
-export async function* readNdjson(texts: AsyncIterable<string>): AsyncGenerator<Chunk> {
-  let chunk = new Chunk<string | null>()
+export async function* readNdjson(
+  texts: AsyncIterable<string>,
+): AsyncGenerator<RawChunk<string | null>> {
+  let chunk = new RawChunk<string | null>()
   let line = 1
   let remainder = ''
   let isRemainderTooLarge = false
@@ -77,7 +84,7 @@ export async function* readNdjson(texts: AsyncIterable<string>): AsyncGenerator<
     if (isRemainderTooLarge) remainder = ''
     if (!chunk.isFull) continue
     yield chunk
-    chunk = new Chunk()
+    chunk = new RawChunk()
   }
   yield chunk
 }
@@ -91,7 +98,7 @@ export async function* readNdjson(texts: AsyncIterable<string>): AsyncGenerator<
 function addLines(
   text: string,
   firstLine: number,
-  chunk: Chunk<string | null>,
+  chunk: RawChunk<string | null>,
   isFirstTooLarge = false,
 ): number {
   const lines = text.split('\n')
@@ -107,15 +114,13 @@ function addLines(
 /**
  * Yields the elements of an array, or several values.
  *
- * @param key the key of the outermost object that holds the array; undefined if there is none
  * @throws {PlantsError} `input` before the first value, with the line that is not JSON
  */
 export async function* readDocument(
   texts: AsyncIterable<string>,
-  name: string,
-  signal: AbortSignal,
-  key?: string,
-): AsyncGenerator<Chunk> {
+  { key }: Pick<InputOptions, 'key'>,
+  { name, signal }: JsonInput,
+): AsyncGenerator<RawChunk<string | null>> {
   let text = ''
   for await (const blockText of texts) {
     text += blockText
@@ -139,7 +144,7 @@ export async function* readDocument(
  * @param text the whole text, in which the position of an error is counted
  * @throws {PlantsError} `input` with the line of the first value that is not JSON
  */
-function assertValid({ records, lines }: Chunk<string>, name: string, text: string): void {
+function assertValid({ records, lines }: RawChunk<string>, name: string, text: string): void {
   // Parsing up to 2000 values as one array takes half the time. The length is compared because an
   // invalid value such as `1,2` would become two elements.
   const parsedArray = parseJson(`[${records.join()}]`)
@@ -165,10 +170,10 @@ function* findValues(
   text: string,
   name: string,
   key: string | undefined,
-): Generator<Chunk<string>> {
+): Generator<RawChunk<string>> {
   const cursor = new Cursor(text)
   if (key !== undefined) cursor.moveTo(findListStart(text, key, name))
-  let chunk = new Chunk<string>()
+  let chunk = new RawChunk<string>()
   let chunkStart = 0
   for (cursor.skipBlank(); !cursor.isAtEnd; cursor.skipBlank()) {
     const isBehindList = key !== undefined && !cursor.isInArray && !cursor.isAtArray
@@ -177,7 +182,7 @@ function* findValues(
     chunk.characters = cursor.index - chunkStart
     if (chunk.isFull || chunk.records.length >= maxValues) {
       yield chunk
-      chunk = new Chunk()
+      chunk = new RawChunk()
       chunkStart = cursor.index
     }
     if (cursor.isAtArray) cursor.enterArray()
@@ -201,7 +206,7 @@ function explainOpenArray(lastValue: string | undefined): string {
   return isBroken ? explainSyntaxError(lastValue).description : 'the array is not closed'
 }
 
-function addValue(chunk: Chunk<string>, cursor: Cursor, name: string): void {
+function addValue(chunk: RawChunk<string>, cursor: Cursor, name: string): void {
   const { line, index, text } = cursor
   const value = cursor.readValue()
   if (isTooLarge(value)) {

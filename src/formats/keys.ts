@@ -2,13 +2,23 @@
  * Finds the keys of JSON objects that have the fields of a plant. A key either has exactly the name
  * of the field, or a similar name, such as `ID`. Names are similar if they are equal after folding.
  *
- * Each object may have other keys, so this runs for each record. Folding a key takes long, and most
- * objects have the same keys, so the fields of each key are remembered.
+ * Each object may have other keys, so this runs for each record. Folding takes long, and most
+ * objects have the same keys as one of the last few, so what was found in these is remembered.
  */
 import { type FieldName, fieldNames } from '../plant/fields.js'
-import { foldName } from './columns.js'
+import type { FieldMap, InputOptions } from './chunk.js'
+import { foldName, isRejectsName } from './columns.js'
 
-export type FieldKeys = Partial<Record<FieldName, string>>
+/** The keys that an object has of each field, of which only the name may have several. */
+interface FieldKeys {
+  id?: string | undefined
+  name?: readonly string[] | undefined
+  tag?: string | undefined
+  /** The keys that are read as no field. */
+  otherKeys: readonly string[]
+  /** Those of which a warning tells. */
+  unreadKeys: readonly string[]
+}
 
 /** Several keys may be the same field, such as `ID` and `Id`, and none is exact. */
 export interface AmbiguousKeys {
@@ -17,73 +27,66 @@ export interface AmbiguousKeys {
   candidateKeys: readonly string[]
 }
 
-/** A field that a key may be, and whether the key has exactly the name of the field. */
-interface KeyMatch {
-  field: FieldName
-  isExact: boolean
+interface KnownObject {
+  keys: readonly string[]
+  result: FieldKeys | AmbiguousKeys
 }
 
-/**
- * The number is limited, because each record may have other keys: plants may be the values of an
- * object by name.
- */
-const maxRememberedKeys = 1000
-
-const noMatches: readonly KeyMatch[] = []
+/** A list has objects with and without a tag, for example. */
+const maxKnownObjects = 8
 
 export class KeyFinder {
-  readonly #map: FieldKeys
-  readonly #rememberedMatches = new Map<string, readonly KeyMatch[] | undefined>()
+  readonly #map: FieldMap
+  readonly #isUpdate: boolean
+  #knownObjects: KnownObject[] = []
 
-  /** @param map the keys that `--map` names; a field with an empty key is not read */
-  constructor(map: FieldKeys) {
+  constructor({ map, ifExists }: Pick<InputOptions, 'map' | 'ifExists'>) {
     this.#map = map
+    this.#isUpdate = ifExists === 'update'
   }
 
-  /** @returns the key of each field that the object has, or a field with several similar keys */
-  find(record: object): FieldKeys | AmbiguousKeys {
-    const exactKeys: FieldKeys = {}
-    let similarKeys: Partial<Record<FieldName, string[]>> | undefined
-    for (const key in record)
-      for (const { field, isExact } of this.#matchKey(key) ?? noMatches) {
-        if (isExact) exactKeys[field] = key
-        else {
-          similarKeys ??= {}
-          similarKeys[field] ??= []
-          similarKeys[field].push(key)
-        }
-      }
-    return similarKeys ? addSimilarKeys(exactKeys, similarKeys) : exactKeys
+  /** @returns the keys of each field that the object has, or a field with several similar keys */
+  find(object: object): FieldKeys | AmbiguousKeys {
+    const keys = Object.keys(object)
+    for (const knownObject of this.#knownObjects)
+      if (areEqual(keys, knownObject.keys)) return knownObject.result
+    const result = this.#findFields(keys)
+    this.#knownObjects = [{ keys, result }, ...this.#knownObjects.slice(0, maxKnownObjects - 1)]
+    return result
   }
 
-  /** @returns undefined, as for most keys, if the key is none of the fields */
-  #matchKey(key: string): readonly KeyMatch[] | undefined {
-    if (this.#rememberedMatches.has(key)) return this.#rememberedMatches.get(key)
-    const foldedKey = foldName(key)
-    const matches: KeyMatch[] = []
+  #findFields(keys: readonly string[]): FieldKeys | AmbiguousKeys {
+    const ownKeys = keys.filter((key) => !isRejectsName(key))
+    const keysByField: Partial<Record<FieldName, readonly string[]>> = {}
     for (const field of fieldNames) {
-      const wantedKey = this.#map[field] ?? field
-      if (wantedKey !== '' && foldName(wantedKey) === foldedKey)
-        matches.push({ field, isExact: key === wantedKey })
+      const candidates = (this.#map[field] ?? [field]).map((key) => findSimilarKeys(key, ownKeys))
+      const ambiguousKeys = candidates.find((candidateKeys) => candidateKeys.length > 1)
+      if (ambiguousKeys) return { ambiguousField: field, candidateKeys: ambiguousKeys }
+      const foundKeys = candidates.flat()
+      // An update must not shorten a name of which the record has only a part.
+      const isIncomplete = this.#isUpdate && foundKeys.length < candidates.length
+      if (foundKeys.length > 0 && !isIncomplete) keysByField[field] = foundKeys
     }
-    const matchesOrNone = matches.length > 0 ? matches : undefined
-    if (this.#rememberedMatches.size < maxRememberedKeys)
-      this.#rememberedMatches.set(key, matchesOrNone)
-    return matchesOrNone
+    const { id, name, tag } = keysByField
+    const otherKeys = keys.filter((key) => ![id, name, tag].some((found) => found?.includes(key)))
+    // With `--map name=kind`, a key `name` is not read, but a person has chosen that.
+    const unreadKeys = otherKeys.filter(
+      (key) => ownKeys.includes(key) && !Object.hasOwn(this.#map, key),
+    )
+    return { id: id?.[0], name, tag: tag?.[0], otherKeys, unreadKeys }
   }
 }
 
-/** Adds similar keys for the fields that have no exact key. */
-function addSimilarKeys(
-  exactKeys: FieldKeys,
-  similarKeys: Partial<Record<FieldName, readonly string[]>>,
-): FieldKeys | AmbiguousKeys {
-  const keys: FieldKeys = { ...exactKeys }
-  for (const field of fieldNames) {
-    const [key, ...otherKeys] = similarKeys[field] ?? []
-    if (key === undefined || exactKeys[field] !== undefined) continue
-    if (otherKeys.length > 0) return { ambiguousField: field, candidateKeys: [key, ...otherKeys] }
-    keys[field] = key
-  }
-  return keys
+/** Finds the key itself, or else all keys that are similar. */
+function findSimilarKeys(wantedKey: string, keys: readonly string[]): readonly string[] {
+  if (keys.includes(wantedKey)) return [wantedKey]
+  const foldedKey = foldName(wantedKey)
+  return keys.filter((key) => foldName(key) === foldedKey)
+}
+
+function areEqual(keys: readonly string[], otherKeys: readonly string[]): boolean {
+  if (keys.length !== otherKeys.length) return false
+  for (let index = 0; index < keys.length; index += 1)
+    if (keys[index] !== otherKeys[index]) return false
+  return true
 }

@@ -1,8 +1,7 @@
 /* The error for a table or a list that lacks a column or a key that an import needs. */
 import { createInputError, type PlantsError } from '../errors.js'
-import type { FieldName } from '../plant/fields.js'
 import type { InputOptions } from './chunk.js'
-import { idOptionsHint, listNames } from './columns.js'
+import { idOptionsHint, listNames, type WantedName } from './columns.js'
 
 interface FieldSource {
   /** The file, for messages. */
@@ -19,22 +18,26 @@ interface FieldSource {
 
 export const separatePairsHint = 'Separate the fields by commas: --map id=A,name=B'
 
+const nameHints = {
+  column:
+    'Name the columns with --map name=COLUMN,tag=COLUMN,id=COLUMN. ' +
+    'On a terminal, an import of a file asks for them',
+  key:
+    'Name the keys with --map name=KEY,tag=KEY,id=KEY. ' +
+    'On a terminal, an import of a file asks for them',
+}
+
 export function createMissingFieldsError(
-  missingFields: readonly FieldName[],
+  missingNames: readonly WantedName[],
   options: InputOptions,
   source: FieldSource,
 ): PlantsError {
   const { name, noun } = source
-  const wantedNames = missingFields.map((field) => options.map[field] || field)
-  const nouns = wantedNames.length === 1 ? noun : `${noun}s`
-  const placeholder = noun.toUpperCase()
-  const pairs = missingFields.map((field) => `${field}=${placeholder}`).join()
-  const isOnlyId = missingFields.join() === 'id' && !options.map.id
+  const nouns = missingNames.length === 1 ? noun : `${noun}s`
+  const isOnlyId = missingNames.every(({ field }) => field === 'id') && !options.map.id?.length
   return createInputError(
-    `${name} has no ${nouns} ${listNames(wantedNames)}`,
-    isOnlyId
-      ? idOptionsHint
-      : `Name the ${noun}s with --map ${pairs}, or run the command on a terminal, which asks`,
+    `${name} has no ${nouns} ${listNames(missingNames.map((wanted) => wanted.name))}`,
+    isOnlyId ? idOptionsHint : nameHints[noun],
     undefined,
     describeSource(source),
   )

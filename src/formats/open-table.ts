@@ -8,7 +8,14 @@
  * same number of cells in most rows. No single row decides: one cell may have many delimiters.
  */
 import { assertDefined, createInputError } from '../errors.js'
-import { type Cells, Chunk, type FormatReader, type InputOptions, prepend } from './chunk.js'
+import {
+  type Cells,
+  type FormatInput,
+  type FormatReader,
+  type InputOptions,
+  prepend,
+  RawChunk,
+} from './chunk.js'
 import { findLineEnd, type LineEnd } from './encoding.js'
 import { createReader, findHeader, maxHeaderRows, type TableHead } from './header.js'
 import { parseRows, type Table } from './table.js'
@@ -25,15 +32,13 @@ interface TableStart {
   lineEnd: LineEnd
 }
 
-/** @param fixedDelimiter the delimiter that the format or an option says */
 export async function openTable(
   texts: AsyncGenerator<string>,
-  fixedDelimiter: string | undefined,
   options: InputOptions,
-  name: string,
+  { name }: Pick<FormatInput, 'name'>,
 ): Promise<FormatReader> {
   const start = await readStart(texts)
-  const { rows, delimiter } = chooseDelimiter(start, fixedDelimiter, options, name)
+  const { rows, delimiter } = chooseDelimiter(start, options, name)
   const table = createTable(name, delimiter, start, options)
   const chunks = readChunks(table, prepend([start.text], texts))
   return createReader(rows, chunks, options, { name, delimiter })
@@ -42,11 +47,10 @@ export async function openTable(
 /** Reads the first rows of a table, whatever its columns are. */
 export async function readTableHead(
   texts: AsyncGenerator<string>,
-  fixedDelimiter: string | undefined,
   options: InputOptions,
-  name: string,
+  { name }: Pick<FormatInput, 'name'>,
 ): Promise<TableHead> {
-  return chooseDelimiter(await readStart(texts), fixedDelimiter, options, name)
+  return chooseDelimiter(await readStart(texts), options, name)
 }
 
 function createTable(
@@ -73,7 +77,7 @@ async function readStart(texts: AsyncGenerator<string>): Promise<TableStart> {
 /** The first rows as one of the delimiters divides them. */
 interface DelimiterTrial {
   delimiter: string
-  rows: Chunk<Cells>
+  rows: RawChunk<Cells>
   /** The index of the row that is a header with the needed columns; undefined without one. */
   headerRow: number | undefined
   /** The number of cells of the header, or else that of most of the first 100 rows. */
@@ -84,13 +88,12 @@ interface DelimiterTrial {
 
 function chooseDelimiter(
   start: TableStart,
-  fixedDelimiter: string | undefined,
   options: InputOptions,
   name: string,
-): { delimiter: string; rows: Chunk<Cells> } {
+): { delimiter: string; rows: RawChunk<Cells> } {
   const { text, isWhole, lineEnd } = start
   const head = isWhole ? text + lineEnd : text.slice(0, headLength)
-  const delimiters = fixedDelimiter === undefined ? [',', ';', '\t', '|'] : [fixedDelimiter]
+  const delimiters = options.delimiter === undefined ? [',', ';', '\t', '|'] : [options.delimiter]
   const trials = delimiters.map((delimiter) => {
     const rows = parseRows(createTable(name, delimiter, start, options), head, false)
     return createTrial(delimiter, rows, options)
@@ -109,7 +112,11 @@ function chooseDelimiter(
   return { delimiter, rows: rows.slice(0, maxHeaderRows) }
 }
 
-function createTrial(delimiter: string, rows: Chunk<Cells>, options: InputOptions): DelimiterTrial {
+function createTrial(
+  delimiter: string,
+  rows: RawChunk<Cells>,
+  options: InputOptions,
+): DelimiterTrial {
   const location = options.columns ? undefined : findHeader(rows.slice(0, maxHeaderRows), options)
   const trial = { delimiter, rows, ...countEqualRows(rows.slice(0, maxComparedRows)) }
   // A header that was only guessed has any columns.
@@ -121,7 +128,7 @@ function createTrial(delimiter: string, rows: Chunk<Cells>, options: InputOption
 const maxComparedRows = 100
 
 /** Finds the number of cells, at least two, that most rows have; of equals, the greatest. */
-function countEqualRows({ records }: Chunk<Cells>): { width: number; rowCount: number } {
+function countEqualRows({ records }: RawChunk<Cells>): { width: number; rowCount: number } {
   const counts = new Map<number, number>()
   for (const { length } of records)
     if (length > 1) counts.set(length, (counts.get(length) ?? 0) + 1)
@@ -135,8 +142,8 @@ function countEqualRows({ records }: Chunk<Cells>): { width: number; rowCount: n
 async function* readChunks(
   table: Table,
   texts: AsyncIterable<string>,
-): AsyncGenerator<Chunk<Cells>> {
-  let chunk = new Chunk<Cells>()
+): AsyncGenerator<RawChunk<Cells>> {
+  let chunk = new RawChunk<Cells>()
   // A text waits until the next text is there, because the last text is parsed differently.
   let waitingText = ''
   for await (const text of texts) {
@@ -145,7 +152,7 @@ async function* readChunks(
     waitingText = text
     if (!chunk.isFull) continue
     yield chunk
-    chunk = new Chunk()
+    chunk = new RawChunk()
   }
   yield parseRows(table, waitingText, true, chunk)
 }

@@ -12,10 +12,10 @@
 import {
   type Cell,
   type Cells,
-  Chunk,
   createBrokenRecordError,
   isTooLarge,
   maxRecordBytes,
+  RawChunk,
   recordTooLargeReason,
 } from './chunk.js'
 import { countLineEnds, type LineEnd } from './encoding.js'
@@ -57,17 +57,18 @@ export function parseRows(
   table: Table,
   text: string,
   isEnd: boolean,
-  rows = new Chunk<Cells>(),
-): Chunk<Cells> {
+  rows = new RawChunk<Cells>(),
+): RawChunk<Cells> {
   const { name, lineEnd } = table
   const wholeText = table.remainder + text + (isEnd ? lineEnd : '')
+  const mayHaveQuotes = table.hasQuotes && wholeText.includes('"')
   let start = 0
   for (let end = wholeText.indexOf(lineEnd); end !== -1; end = wholeText.indexOf(lineEnd, start)) {
     const line = wholeText.slice(start, end)
-    const isPlain = !table.hasQuotes || !line.includes('"')
-    const row = isPlain
-      ? { cells: split(line, table.delimiter), text: line, lineCount: 1 }
-      : parseRowByCells(wholeText, start, line, table)
+    const row =
+      !mayHaveQuotes || !line.includes('"')
+        ? { cells: split(line, table.delimiter), text: line, lineCount: 1 }
+        : parseRowByCells(wholeText, start, line, table)
     if (!row) break
     if (isTooLarge(row.text)) throw createBrokenRecordError(name, table.line, recordTooLargeReason)
     if (row.cells.some((cell) => cell !== undefined)) rows.add(row.cells, table.line)
@@ -105,7 +106,8 @@ function split(line: string, delimiter: string): Cells {
     start = end + 1
   }
   cells.push(readPlainCell(line.slice(start)))
-  return cells
+  // An array that grows has room for 17 cells, and its copy only for its cells.
+  return cells.slice()
 }
 
 /**
@@ -206,10 +208,12 @@ function unquote(quotedContent: string): Cell {
   return content.replace(/^[\r\n]+|(?<![\r\n])[\r\n]+$/g, '') || undefined
 }
 
+const numberSign = 35
+
 /** Reads a cell without quotes. Only such a cell can have the error of a formula. */
 function readPlainCell(cell: string): Cell {
   const content = cell.trim()
-  if (content.startsWith('#') && spreadsheetError.test(content))
+  if (content.charCodeAt(0) === numberSign && spreadsheetError.test(content))
     return { text: content, reason: `is the error value ${content}` }
   return content || undefined
 }

@@ -17,11 +17,6 @@ export interface RejectedRecord extends RecordProblem {
   countedId?: bigint | undefined
 }
 
-/** Describes a rejected record for people: `list.csv:4: Invalid plant: the id must be …`. */
-export function describeRejectedRecord(file: string, line: number, message: string): string {
-  return `${file}:${line}: ${message}`
-}
-
 /** Formats rejected records as rows of a table, or as lines of NDJSON, with their reasons. */
 export function formatRejectedRecords(
   rejections: readonly RejectedRecord[],
@@ -29,7 +24,7 @@ export function formatRejectedRecords(
   { idFrom }: Pick<InputOptions, 'idFrom'>,
 ): string {
   const { names = [], columns } = header ?? {}
-  const stringColumns = [columns?.get('name'), columns?.get('tag')]
+  const stringColumns = [...(columns?.get('name') ?? []), ...(columns?.get('tag') ?? [])]
   const areRejectsNames = names.map(isRejectsName)
   const rows = rejections.map((record) => {
     const { line, raw, message, countedId } = record

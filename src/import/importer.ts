@@ -87,8 +87,7 @@ export class Importer {
 
   constructor(parts: ImportParts) {
     this.#parts = parts
-    const { otherFields, otherColumns } = this.notes
-    this.#mapperState = { recordCount: 0, names: parts.names, otherFields, otherColumns }
+    this.#mapperState = { recordCount: 0, names: parts.names }
   }
 
   /** How much of the inputs is read, from 0 to 1; undefined if that is not known. */
@@ -142,8 +141,7 @@ export class Importer {
     for await (const wholeChunk of chunks)
       for (const chunk of wholeChunk.split(this.#parts.maxRecords)) {
         const firstNumber = this.#mapperState.recordCount
-        const results = chunk.records.map((record) => mapper.map(record))
-        yield { chunk, results, firstNumber }
+        yield { chunk, results: mapper.map(chunk), firstNumber }
       }
   }
 

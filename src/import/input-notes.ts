@@ -1,5 +1,6 @@
 import type { Chunk, Header } from '../formats/chunk.js'
 import { isRejectsName } from '../formats/columns.js'
+import { shorten } from '../platform/escape.js'
 import type { ImportPlan, InputReader } from './inputs.js'
 
 /**
@@ -37,6 +38,8 @@ export class InputNotes {
   noteRows(chunk: Chunk, reader: InputReader, file: string): void {
     this.emptyRows += chunk.emptyRows
     this.surplusRows += chunk.surplusRows
+    const names = reader.header ? this.otherColumns : this.otherFields
+    for (const name of reader.fields.unreadNames) names.add(shorten(name))
     this.#noteMultilineRow(chunk, reader, file)
   }
 

@@ -11,12 +11,12 @@ import { PlantsError } from '../errors.js'
 import { type FormatInput, type FormatReader, type InputOptions, peek } from '../formats/chunk.js'
 import { assertEncoding, isReadAsUtf8, openFormat } from '../formats/detect.js'
 import { areUtf8 } from '../formats/encoding.js'
+import { isInt64 } from '../plant/json.js'
 import type { Io } from '../platform/io.js'
 import { checkSignal } from '../platform/runtime.js'
 import { explainRead } from '../platform/text-files.js'
 import { assertSameHeader } from './format-rejects.js'
 import { assertUnchanged, createChangeError, type ImportInput } from './input-file.js'
-import { Mapper } from './map-record.js'
 import { blockBytes, gatherBlocks, unpack } from './unpack.js'
 
 export interface ImportPlan extends InputOptions {
@@ -25,10 +25,6 @@ export interface ImportPlan extends InputOptions {
   atomic?: true
   /** The absolute path of the file for rejected records. */
   rejects?: string | undefined
-  /** The rejected records that the dialogue has shown, described by `describeRejectedRecord`. */
-  shownRejections?: ReadonlySet<string>
-  /** Whether the dialogue has shown which cells are not read. */
-  hasShownWarnings?: boolean
 }
 
 interface Closable {
@@ -141,7 +137,7 @@ export async function examineInputs(
     try {
       if (plan.byName) {
         const reader = await openFormat(content, plan)
-        greatestId = await findGreatestId(reader, plan, greatestId)
+        greatestId = await findGreatestId(reader, greatestId)
       } else await examineEncoding(content, input, plan, io)
     } finally {
       content.close()
@@ -194,16 +190,12 @@ export function canBeReadTwice(input: ImportInput): boolean {
 /** @param greatestBefore the greatest id of the inputs before this one */
 async function findGreatestId(
   reader: FormatReader,
-  plan: ImportPlan,
   greatestBefore: bigint | undefined,
 ): Promise<bigint | undefined> {
-  const mapper = new Mapper(plan, reader, { recordCount: 0 })
   let greatestId = greatestBefore
-  for await (const { records } of reader.chunks)
-    for (const raw of records) {
-      const id = mapper.readOwnId(raw)
-      if (id !== undefined && (greatestId === undefined || id > greatestId)) greatestId = id
-    }
+  for await (const { ids } of reader.chunks)
+    for (const id of ids)
+      if (isInt64(id) && (greatestId === undefined || id > greatestId)) greatestId = id
   return greatestId
 }
 

@@ -1,53 +1,37 @@
 /*
- * Maps records to changes of plants. A record is the text of a JSON object, or the cells of a row.
+ * Maps records to changes of plants.
  *
- * First, the fields are read by their keys, or by the header. A record without an id then gets the
- * id of the plant with its name (`--by-name`), or an id by its place in the inputs (`--id-from`),
- * or is rejected. Last, the record becomes a create or an update.
+ * A record without an id gets the id of the plant with its name (`--by-name`), or an id by its
+ * place in the inputs (`--id-from`), or is rejected. Then the record becomes a create or an update.
  *
- * Each input has its own mapper, because it has its own header. All mappers share a `MapperState`,
- * which has everything that they remember from one record to the next.
+ * Each input has its own mapper. All mappers share a `MapperState`, which has everything that they
+ * remember from one record to the next.
  */
 import { assertDefined } from '../errors.js'
-import {
-  type Cells,
-  type FormatReader,
-  type Header,
-  type InputOptions,
-  type RawRecord,
-  recordTooLargeReason,
+import type {
+  Cell,
+  Chunk,
+  FormatReader,
+  InputOptions,
+  RawRecord,
+  ReadProblem,
 } from '../formats/chunk.js'
-import {
-  countedIdName,
-  describeColumnNumbers,
-  foldName,
-  isRejectedText,
-  isRejectsName,
-  listNames,
-  replaceRejectedTextHint,
-} from '../formats/columns.js'
-import { type FieldKeys, KeyFinder } from '../formats/keys.js'
+import { listNames } from '../formats/columns.js'
 import { type FieldName, fieldNames, largestId } from '../plant/fields.js'
-import { isInt64, isObject, parseJson } from '../plant/json.js'
-import { explainSyntaxError } from '../plant/json-syntax.js'
-import { describeInvalidPlant, parsePlant } from '../plant/plant.js'
+import { isInt64 } from '../plant/json.js'
+import { describeInvalidPlant, type PlantPatch, parsePlant } from '../plant/plant.js'
 import { findProblems } from '../plant/schema.js'
 import { shorten } from '../platform/escape.js'
 import { createProblem } from '../stores/change.js'
 import { buildCreate, buildUpdate, type IdSource, type MappedChange } from './mapped-change.js'
 import type { PlantNames } from './names.js'
-import { isRoundedNumber, parseIdCell } from './parse-id-cell.js'
-import { findIdCause, type RecordProblem, type RejectionCause } from './rejection-cause.js'
+import { findIdCause, type RecordProblem } from './rejection-cause.js'
 
 export interface MapperState {
   /** How many records of all inputs were mapped. */
   recordCount: number
   /** The plants that are found by their names; undefined without `--by-name`. */
   names?: PlantNames | undefined
-  /** Gathers the keys of JSON that are not read, for a warning. */
-  otherFields?: Set<string>
-  /** Gathers the names of columns that are not read, for a warning. */
-  otherColumns?: Set<string>
 }
 
 /**
@@ -62,53 +46,23 @@ const givenId: AssignedId = { id: undefined, idSource: 'given' }
 
 export class Mapper {
   readonly #options: InputOptions
-  readonly #header: Header | undefined
-  /** The column with the counted ids of a rejects file; undefined if there is none. */
-  readonly #countedIdColumn: number | undefined
+  readonly #fields: FormatReader['fields']
+  readonly #state: MapperState
   /**
    * Whether the input is a rejects file that has counted ids, so that none are counted. The first
    * record decides it. Undefined before that.
    */
   #hasCountedIds: boolean | undefined
-  readonly #columns: readonly (readonly [FieldName, number])[]
-  readonly #state: MapperState
-  readonly #hasMap: boolean
-  readonly #keyFinder: KeyFinder
-  /** Describes each column without a name that had no value so far. */
-  readonly #unnamedColumns: Map<number, string>
-  /** The key of the id in the previous record. Most likely, the next record has the same key. */
-  #idKey: string
 
-  constructor(options: InputOptions, { header }: Pick<FormatReader, 'header'>, state: MapperState) {
+  constructor(options: InputOptions, { fields }: Pick<FormatReader, 'fields'>, state: MapperState) {
     this.#options = options
-    this.#header = header
-    const countedIdColumn = header?.names.findIndex((name) => foldName(name) === countedIdName)
-    this.#countedIdColumn = countedIdColumn === -1 ? undefined : countedIdColumn
-    this.#columns = [...(header?.columns ?? [])]
+    this.#fields = fields
     this.#state = state
-    this.#hasMap = Object.keys(options.map).length > 0
-    this.#keyFinder = new KeyFinder(options.map)
-    this.#idKey = options.map.id || 'id'
-    for (const name of header?.unreadNames ?? []) this.#noteUnreadName(name)
-    const { names = [], unnamedColumns = [] } = header ?? {}
-    const descriptions = unnamedColumns.length > 0 ? describeColumnNumbers(names) : []
-    this.#unnamedColumns = new Map(
-      unnamedColumns.map((column) => [column, assertDefined(descriptions[column])]),
-    )
   }
 
-  /** @returns the change, or why the record is rejected */
-  map(raw: RawRecord): MappedChange | RecordProblem {
-    const number = this.#state.recordCount
-    this.#state.recordCount += 1
-    if (raw === null) return createProblem('tooLarge', recordTooLargeReason)
-    this.#hasCountedIds ??= this.#hasCountedId(raw)
-    if (typeof raw === 'string') return this.#mapJson(raw, number)
-    const width = assertDefined(this.#header).names.length
-    if (this.#unnamedColumns.size > 0) this.#noteUnnamedColumns(raw)
-    if (raw.slice(width).some((cell) => cell !== undefined))
-      return createSurplusProblem(raw.length, width)
-    return this.#mapRecord(this.#readCells(raw), raw, number)
+  /** @returns for each record, its change, or why it is rejected */
+  map(chunk: Chunk): (MappedChange | RecordProblem)[] {
+    return chunk.records.map((_, index) => this.#mapRecord(chunk, index))
   }
 
   /**
@@ -121,95 +75,30 @@ export class Mapper {
   findCountedId(raw: RawRecord, number: number): bigint | undefined {
     const { idFrom } = this.#options
     if (idFrom === undefined) return undefined
-    const id = typeof raw === 'string' ? parseCountedId(raw) : this.#readCountedId(raw)
+    const id = this.#fields.readCountedId(raw)
     if (isInt64(id)) return id
     return this.#hasCountedIds ? undefined : idFrom + BigInt(number)
   }
 
-  #hasCountedId(raw: string | Cells): boolean {
-    if (typeof raw !== 'string') return this.#countedIdColumn !== undefined
-    return this.#options.idFrom !== undefined && parseCountedId(raw) !== undefined
-  }
-
-  #readCountedId(cells: Cells | null): unknown {
-    const cell = cells?.[this.#countedIdColumn ?? -1]
-    return typeof cell === 'string' ? parseIdCell(cell) : undefined
-  }
-
-  /** Reads the id that a record has itself, also if the record is not valid. */
-  readOwnId(raw: RawRecord): bigint | undefined {
-    const id = typeof raw === 'string' ? this.#readOwnIdOfJson(raw) : this.#readIdCell(raw ?? [])
-    return isInt64(id) ? id : undefined
-  }
-
-  #readIdCell(cells: Cells): unknown {
-    const cell = cells[this.#header?.columns.get('id') ?? -1]
-    return typeof cell === 'string' ? parseIdCell(cell) : undefined
-  }
-
-  #readOwnIdOfJson(text: string): unknown {
-    const result = this.#parseObject(text)
-    return 'keys' in result && result.keys.id !== undefined
-      ? result.object[result.keys.id]
-      : undefined
-  }
-
-  #mapJson(text: string, number: number): MappedChange | RecordProblem {
-    const result = this.#parseObject(text)
-    if ('error' in result) return result
-    if (!('keys' in result)) return this.#mapRecord(result.value, text, number)
-    const { object, keys } = result
-    this.#noteUnreadKeys(object, keys)
-    const isPlain = !this.#hasMap && areFieldNames(keys)
-    const record = isPlain ? object : pickFields(object, keys)
-    const changeOrProblem = this.#mapRecord(record, text, number)
-    const isNameMissing =
-      keys.name === undefined && 'error' in changeOrProblem && changeOrProblem.kind === 'invalid'
-    return isNameMissing ? addUnknownKeys(changeOrProblem, object, keys) : changeOrProblem
-  }
-
-  /** Parses a JSON object and finds its keys. Any other JSON is returned as its value. */
-  #parseObject(
-    text: string,
-  ): { object: Record<string, unknown>; keys: FieldKeys } | { value: unknown } | RecordProblem {
-    const parseResult = parseJson(text, { idKey: this.#idKey })
-    if ('isInvalid' in parseResult) return createSyntaxProblem(text)
-    const { value } = parseResult
-    if (!isObject(value)) return { value }
-    if (isRejectedText(value))
-      return createProblem(
-        'invalid',
-        `The line has only the text of a line that was not JSON. ${replaceRejectedTextHint}`,
-      )
-    const keys = this.#keyFinder.find(value)
-    if ('ambiguousField' in keys) {
-      const names = listNames(keys.candidateKeys)
-      return createProblem('input', `Several keys could be the ${keys.ambiguousField}: ${names}`)
-    }
-    if (keys.id === undefined || keys.id === this.#idKey) return { object: value, keys }
-    // JavaScript would round a large id. The parser keeps the digits of the id only if it knows the
-    // key, so the record is parsed again.
-    this.#idKey = keys.id
-    return this.#parseObject(text)
-  }
-
-  #mapRecord(record: unknown, raw: string | Cells, number: number): MappedChange | RecordProblem {
-    const assignedId = this.#assignId(record, raw, number)
+  #mapRecord(chunk: Chunk, index: number): MappedChange | RecordProblem {
+    const number = this.#state.recordCount
+    this.#state.recordCount += 1
+    const raw = assertDefined(chunk.records[index])
+    if (raw !== null && this.#options.idFrom !== undefined)
+      this.#hasCountedIds ??= this.#fields.readCountedId(raw) !== undefined
+    const readProblem = chunk.problems.get(index)
+    if (readProblem) return createReadProblem(readProblem)
+    const ownId = chunk.ids[index]
+    const name = chunk.names[index]
+    const assignedId = this.#assignId(ownId, name, raw, number)
     if ('error' in assignedId) return assignedId
-    const { id, idSource } = assignedId
-    const recordWithId = id === undefined || !isObject(record) ? record : addId(record, id)
+    const { id = ownId, idSource } = assignedId
 
     // A plant that gets a generated id is new, so the store has no fields of it to keep.
     const isUpdate = this.#options.ifExists === 'update' && idSource !== 'generated'
-    const form = isUpdate ? 'patch' : 'record'
-    const patch = parsePlant(recordWithId, form)
-    if (!patch) {
-      const cellProblem = typeof raw === 'string' ? undefined : this.#findCellProblem(raw)
-      if (cellProblem) return cellProblem
-      const reasons = findProblems(recordWithId, form)
-      const rejectionCause = findIdCause(recordWithId, form)
-      return { ...createProblem('invalid', describeInvalidPlant(reasons)), rejectionCause }
-    }
+    const record = { id, name, tag: chunk.tags[index] }
+    const patch = isUpdate ? parsePatch(record) : parsePlant(record, 'record')
+    if (!patch) return this.#explainInvalid(record, raw, isUpdate)
 
     const { names } = this.#state
     if (names && idSource === 'given' && patch.id >= names.firstId)
@@ -221,95 +110,59 @@ export class Mapper {
   }
 
   /** Finds or generates an id for a record that has none, or says why that is not possible. */
-  #assignId(record: unknown, raw: string | Cells, number: number): AssignedId | RecordProblem {
-    if (!isObject(record) || (record['id'] ?? null) !== null) return givenId
+  #assignId(
+    ownId: unknown,
+    name: unknown,
+    raw: RawRecord,
+    number: number,
+  ): AssignedId | RecordProblem {
+    if ((ownId ?? null) !== null) return givenId
     const { names } = this.#state
-    if (names) return findIdByName(names, record['name'])
+    if (names) return findIdByName(names, name)
     const id = this.findCountedId(raw, number)
     if (id === undefined) return givenId
     return id > largestId ? createNoIdLeftProblem() : { id, idSource: 'generated' }
   }
 
-  /** Finds a cell whose value is lost, which is why its record is no valid plant. */
-  #findCellProblem(cells: Cells): RecordProblem | undefined {
-    for (const [name, column] of this.#columns) {
-      const cell = cells[column]
-      if (typeof cell === 'object')
-        return createCellProblem(
-          `the ${name} ${cell.reason}`,
-          cell.isUnsavedFormula && 'unsavedFormula',
-        )
-      if (name === 'id' && cell !== undefined && isRoundedNumber(cell))
-        return createCellProblem(
-          'the id is a number that a spreadsheet has rounded. Enter all its digits',
-        )
-    }
-    return undefined
-  }
-
-  #readCells(cells: Cells): Record<string, unknown> {
-    const record: Record<string, unknown> = {}
-    for (const [name, column] of this.#columns) {
-      // A row of a text that is shorter than the header lacks its last cells.
-      if (column >= cells.length) continue
-      const cell = cells[column]
-      // An empty cell has no value. For an optional field, that is null, which removes a stored
-      // tag.
-      if (name !== 'id') record[name] = cell === undefined && name === 'tag' ? null : cell
-      else if (cell !== undefined)
-        record['id'] = typeof cell === 'string' ? parseIdCell(cell) : cell
-    }
-    return record
-  }
-
-  /**
-   * Notes the keys that are not read, for a warning. With `--map name=kind`, a key `name` is not
-   * read, but a person has chosen that.
-   */
-  #noteUnreadKeys(record: object, keys: FieldKeys): void {
-    const { id, name, tag } = keys
-    for (const field in record)
-      if (
-        field !== id &&
-        field !== name &&
-        field !== tag &&
-        !Object.hasOwn(this.#options.map, field)
-      )
-        this.#noteUnreadName(field)
-  }
-
-  /** Notes the columns without a name that have a value in a row, each of them once. */
-  #noteUnnamedColumns(row: Cells): void {
-    // The header may have thousands of these columns, and the row only a few cells.
-    for (const index in row) {
-      const column = Number(index)
-      const description = row[column] === undefined ? undefined : this.#unnamedColumns.get(column)
-      if (description === undefined) continue
-      this.#noteUnreadName(description)
-      this.#unnamedColumns.delete(column)
-    }
-  }
-
-  #noteUnreadName(field: string): void {
-    const { otherFields, otherColumns } = this.#state
-    const names = this.#header ? otherColumns : otherFields
-    if (!names || names.size >= 1000 || isRejectsName(field)) return
-    names.add(shorten(field))
+  #explainInvalid(record: MappedFields, raw: RawRecord, isUpdate: boolean): RecordProblem {
+    const cellProblem = typeof raw === 'string' ? undefined : findCellProblem(record)
+    if (cellProblem) return cellProblem
+    const { id, name, tag } = record
+    const form = isUpdate ? 'patch' : 'record'
+    // An empty cell has no name, and neither has null.
+    const fields =
+      isUpdate && name === undefined ? { id, tag } : { id, name: name ?? undefined, tag }
+    const reasons = findProblems(fields, form)
+    const problem = createProblem('invalid', describeInvalidPlant(reasons))
+    const rejectionCause = findIdCause(fields, form)
+    // One of the keys that are not read may be a misspelled `name`.
+    const otherKeys = name === undefined ? listNames(this.#fields.listOtherKeys(raw)) : ''
+    const message = otherKeys === '' ? problem.message : `${problem.message}; unknown: ${otherKeys}`
+    return { ...problem, message, rejectionCause }
   }
 }
 
-function createCellProblem(reason: string, rejectionCause?: RejectionCause): RecordProblem {
-  return { ...createProblem('invalid', describeInvalidPlant([reason])), rejectionCause }
+type MappedFields = Record<FieldName, unknown>
+
+/** A patch may lack its name, which then stays as it is stored. */
+function parsePatch({ id, name, tag }: MappedFields): PlantPatch | undefined {
+  return parsePlant(name === undefined ? { id, tag } : { id, name, tag }, 'patch')
 }
 
-function createSyntaxProblem(text: string): RecordProblem {
-  const { description, cause } = explainSyntaxError(text)
-  return { ...createProblem('input', `Not JSON: ${description}`), rejectionCause: cause }
+function createReadProblem({ kind, message, cause }: ReadProblem): RecordProblem {
+  return { ...createProblem(kind, message), rejectionCause: cause }
 }
 
-function createSurplusProblem(cellCount: number, width: number): RecordProblem {
-  const message = `The row has ${cellCount} cells, but the header has ${width}`
-  return { ...createProblem('input', message), rejectionCause: 'surplusCells' }
+/** Finds a cell whose value is lost, which is why its record is no valid plant. */
+function findCellProblem(fields: MappedFields): RecordProblem | undefined {
+  for (const field of fieldNames) {
+    const cell = fields[field] as Cell | bigint | null
+    if (typeof cell !== 'object' || cell === null) continue
+    const message = describeInvalidPlant([`the ${field} ${cell.reason}`])
+    const rejectionCause = cell.isUnsavedFormula && 'unsavedFormula'
+    return { ...createProblem('invalid', message), rejectionCause }
+  }
+  return undefined
 }
 
 function createCommonNameProblem(name: string, ids: readonly bigint[]): RecordProblem {
@@ -334,43 +187,4 @@ function findIdByName(names: PlantNames, name: unknown): AssignedId | RecordProb
   if (typeof knownId === 'bigint') return { id: knownId, idSource: 'foundByName' }
   const id = names.nextId
   return id === undefined ? createNoIdLeftProblem() : { id, idSource: 'generated' }
-}
-
-/** Reads the counted id from a line of a rejects file. */
-function parseCountedId(text: string): unknown {
-  // Most lines do not have the key, and need not be parsed again.
-  if (!text.includes(`"${countedIdName}"`)) return undefined
-  const result = parseJson(text, { idKey: countedIdName })
-  return 'value' in result && isObject(result.value) ? result.value[countedIdName] : undefined
-}
-
-/** Whether each field has the key with its name, as in most files, so that nothing is renamed. */
-function areFieldNames({ id = 'id', name = 'name', tag = 'tag' }: FieldKeys): boolean {
-  return id === 'id' && name === 'name' && tag === 'tag'
-}
-
-/** Adds the keys that are not read to a problem, because one of them may be a misspelled `name`. */
-function addUnknownKeys(
-  problem: RecordProblem,
-  record: object,
-  { id, tag }: FieldKeys,
-): RecordProblem {
-  const otherKeys = Object.keys(record).filter((key) => key !== id && key !== tag)
-  // An empty key has no name that could be listed.
-  const names = listNames(otherKeys)
-  return names === '' ? problem : { ...problem, message: `${problem.message}; unknown: ${names}` }
-}
-
-function pickFields(record: Record<string, unknown>, keys: FieldKeys): Record<string, unknown> {
-  const fields: Record<string, unknown> = {}
-  for (const field of fieldNames) {
-    const key = keys[field]
-    if (key !== undefined) fields[field] = record[key]
-  }
-  return fields
-}
-
-/** Returns a copy of the fields. To spread the record would take half of the time of an import. */
-function addId({ name, tag }: Record<string, unknown>, id: bigint): Record<string, unknown> {
-  return { id, name, tag }
 }

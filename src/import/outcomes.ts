@@ -20,10 +20,11 @@ export function mergeOutcomes(
   results: readonly (MappedChange | RecordProblem)[],
   outcomes: readonly Outcome[],
 ): RecordOutcome[] {
-  const remainingOutcomes = outcomes.values()
+  let changeCount = 0
   const mergedOutcomes = results.map((result) => {
     if ('error' in result) return rejectRecord(result)
-    const outcome = assertDefined(remainingOutcomes.next().value)
+    const outcome = assertDefined(outcomes[changeCount])
+    changeCount += 1
     const isUnreadable = 'problem' in outcome && outcome.problem.isUnreadable
     return isUnreadable ? rejectRecord(outcome.problem, 'unreadableConflict') : outcome
   })

@@ -6,7 +6,7 @@ import { createGunzip } from 'node:zlib'
 import { createInputError, getSystemCode } from '../errors.js'
 import { createEmptyFileError, peek } from '../formats/chunk.js'
 
-export const blockBytes = 196_608
+export const blockBytes = 65_536
 
 /**
  * Joins pieces into blocks. A pipe yields pieces of a few kilobytes, and the work for a block

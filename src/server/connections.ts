@@ -11,9 +11,9 @@
  * pipelined requests, or thousands of chunks of a body, whose parsing takes 30 ms. An iteration of
  * the event loop reads every connection that has received something, so three hundred such
  * connections would block it for nine seconds, and Node.js has no limit for this. So each such
- * request, each chunk, and each KiB of a body counts as a unit. When the units of one iteration
- * reach `maxFloodUnits`, all connections are paused: libuv then skips those that it has not read
- * yet. The next iterations accept the new connections. Then the paused ones resume in batches of 1,
+ * request, each of its header lines, each chunk, and each KiB of a body counts as a unit. When the
+ * units of one iteration reach `maxFloodUnits`, all connections are paused: libuv then skips those
+ * that it has not read yet. The next iterations accept the new connections. Then the paused ones resume in batches of 1,
  * 2, 4 and so on. A batch that brings another flood causes the next pause, which includes the
  * connections that have not resumed yet.
  *

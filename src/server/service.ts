@@ -65,7 +65,7 @@ interface TlsFiles {
 export interface Service {
   /** This is a URL, or `unix:` and a path. */
   address: string
-  /** Answers what clients have sent, for `timeoutMs` at most, and then closes the store. */
+  /** Answers the requests that it has received, for `timeoutMs` at most, and closes the store. */
   drain(timeoutMs: number): Promise<void>
 }
 

@@ -1,65 +1,74 @@
 /*
  * Asks which sheet of a workbook has the plants, and which column of a table, or key of JSON
- * objects, is the id, the name and the tag.
+ * objects, is the name, the id and the tag.
  *
  * The answers become options, such as `--map` and `--columns`, so an option must be able to express
  * each answer. An option names a column by its name, or by its number if the name is not unique.
  *
  * Only a person can tell that a table has no header. The person then answers that the first row is
- * a plant already, and the questions start again.
+ * a plant already, and chooses the name among columns without names.
  */
 import { assertDefined, type PlantsError } from '../../errors.js'
-import type { Cells, Chunk } from '../../formats/chunk.js'
+import type { Cells, RawChunk } from '../../formats/chunk.js'
 import { assignsIds, foldName, isRejectsName, readNames } from '../../formats/columns.js'
-import { findHeader, findLikeliestHeader, rateTable, type TableHead } from '../../formats/header.js'
-import type { ImportAnswers } from '../../import/answers.js'
+import { findHeader, findLikeliestHeader, rateTable } from '../../formats/header.js'
+import { applyAnswers, type ImportAnswers } from '../../import/answers.js'
 import type { ImportPlan } from '../../import/inputs.js'
 import type { Sample } from '../../import/sample-input.js'
 import { type FieldName, fieldNames } from '../../plant/fields.js'
-import { escapeControlChars } from '../../platform/escape.js'
 import type { Io } from '../../platform/io.js'
-import type { Choice } from '../prompts.js'
+import type { NameCounts } from './count-names.js'
 import {
   guessIdColumn,
   guessIsHeaderless,
   guessNameColumn,
+  guessRestOfName,
   guessTagColumn,
+  hasIntegers,
+  isGenusColumn,
   type SampleColumn,
 } from './guess-columns.js'
-import { askForColumn, askForSheet, type ColumnAnswer } from './questions.js'
+import {
+  askForColumn,
+  askForSheet,
+  createStoppedError,
+  otherChoices,
+  showLines,
+} from './questions.js'
+
+/** What the questions need from outside of the sample. */
+interface ColumnTools {
+  io: Io
+  /** Counts the names of all files, and those that the store has. */
+  countNames: (plan: ImportPlan) => Promise<NameCounts>
+  /** Returns an id above all ids of the store. */
+  findNextId: () => Promise<bigint>
+}
 
 /**
  * Asks for the sheet and the columns that the options do not name.
  *
  * @param failure why the import would end without the dialogue
- * @param findNextId returns an id above all ids of the store
  * @throws {PlantsError} the failure, if an answer about columns would not prevent it
  */
 export async function askForColumns(
   sample: Sample,
   plan: ImportPlan,
   failure: PlantsError,
-  { io, findNextId }: { io: Io; findNextId: () => Promise<bigint> },
-): Promise<ColumnAnswers> {
-  const { sheet, rows } = await selectHead(sample, plan, io)
-  const { records } = rows
-  const headerIndex = findHeader(rows, plan)?.row ?? findLikeliestRow(records, plan)
-  const fieldsToAsk = findFieldsToAsk(listColumns(records, headerIndex), plan)
-  if (sheet !== undefined && fieldsToAsk === undefined && findHeader(rows, plan))
-    return { answers: { sheet }, headerLine: rows.lines[headerIndex] }
-  if (records.length === 0 || plan.columns || fieldsToAsk === undefined) throw failure
-  const table = { rows: records, headerIndex, fieldsToAsk, type: sample.type }
-  const { idAnswer, ...columnAnswers } = await new ColumnDialogue(table, plan, io).ask()
-  if (idAnswer === 'byName') columnAnswers.byName = true
-  if (idAnswer === 'byRow') columnAnswers.idFrom = await findNextId()
-  const answers = sheet === undefined ? columnAnswers : { sheet, ...columnAnswers }
-  return { answers, headerLine: answers.columns ? undefined : rows.lines[headerIndex] }
-}
-
-interface ColumnAnswers {
-  answers: ImportAnswers
-  /** The line of the header that the person has seen; undefined if there is none. */
-  headerLine: number | undefined
+  tools: ColumnTools,
+): Promise<ImportAnswers> {
+  if (plan.columns) throw failure
+  const { sheet, rows } = await selectHead(sample, plan, tools.io)
+  const answers: ImportAnswers = sheet === undefined ? {} : { sheet }
+  const header = findHeader(rows, plan)
+  const headerIndex = header?.row ?? findLikeliestHeader(rows.records)
+  const columns = listColumns(rows.records, headerIndex)
+  const fieldsToAsk = findFieldsToAsk(columns, plan)
+  if (fieldsToAsk.length === 0 && header && sheet !== undefined) return answers
+  if (fieldsToAsk.length === 0 || columns.length === 0) throw failure
+  const table = { rows: rows.records, headerIndex, fieldsToAsk, type: sample.type, columns }
+  const dialogue = new ColumnDialogue(table, applyAnswers(plan, answers), tools)
+  return { ...answers, ...(await dialogue.ask()) }
 }
 
 /**
@@ -68,176 +77,189 @@ interface ColumnAnswers {
  * @returns the name of the sheet only if a person was asked for it
  */
 async function selectHead(
-  { type, heads }: Sample,
+  { heads }: Sample,
   plan: ImportPlan,
   io: Io,
-): Promise<{ sheet?: string; rows: Chunk<Cells> }> {
-  const completeHead = heads.find(({ rows }) => findHeader(rows, plan) !== undefined)
-  const likeliestHead = completeHead ?? findLikeliestHead(heads)
+): Promise<{ sheet?: string; rows: RawChunk<Cells> }> {
+  const ratings = heads.map(({ rows }) => (findHeader(rows, plan) ? Infinity : rateTable(rows)))
+  const likeliestHead = assertDefined(heads[ratings.indexOf(Math.max(...ratings))])
   const filledHeads = heads.filter(({ rows }) => rows.length > 0)
-  const mayAsk = type === 'workbook' && !plan.columns && filledHeads.length > 1
-  if (!mayAsk) return { rows: likeliestHead.rows }
-  const sheets = filledHeads.map(({ sheet = '', rows: { records } }) => {
-    const header = records[findLikeliestRow(records, plan)] ?? []
-    return { name: sheet, headerTexts: readNames(header).filter(Boolean) }
-  })
+  if (filledHeads.length <= 1) return { rows: likeliestHead.rows }
+  const sheets = filledHeads.map(({ sheet = '', rows: { records } }) => ({
+    name: sheet,
+    headerTexts: readNames(records[findLikeliestHeader(records)]).filter(Boolean),
+  }))
   const sheet = await askForSheet(sheets, likeliestHead.sheet, io)
   return { sheet, rows: assertDefined(heads.find((head) => head.sheet === sheet)).rows }
 }
 
-function findLikeliestHead(heads: readonly TableHead[]): TableHead {
-  const ratings = heads.map(({ rows }) => rateTable(rows))
-  return assertDefined(heads[ratings.indexOf(Math.max(...ratings))])
-}
-
-/** Finds the row with all names of `--map`, or else the one that looks most like a header. */
-function findLikeliestRow(records: readonly Cells[], { map }: ImportPlan): number {
-  const typedNames = Object.values(map).filter(Boolean).map(foldName)
-  const rowWithNames = records.findIndex((row) => {
-    const names = readNames(row).map(foldName)
-    return typedNames.length > 0 && typedNames.every((name) => names.includes(name))
-  })
-  return rowWithNames === -1 ? findLikeliestHeader(records) : rowWithNames
-}
-
-/** @returns the fields to ask for; undefined if no answer would help */
-function findFieldsToAsk(
-  columns: readonly SampleColumn[],
-  plan: ImportPlan,
-): FieldName[] | undefined {
-  const countColumns = (field: FieldName) => {
-    const wantedName = foldName(plan.map[field] ?? field)
-    return columns.filter(({ name }) => foldName(name) === wantedName).length
-  }
+/** @returns the fields to ask for; none if no answer would help */
+function findFieldsToAsk(columns: readonly SampleColumn[], plan: ImportPlan): FieldName[] {
+  const countColumns = (wantedName: string) =>
+    columns.filter(({ name }) => foldName(name) === foldName(wantedName)).length
   // A field is unclear if no column has its name, and also if several columns have its name.
-  const unclearFields = fieldNames.filter(
-    (field) => plan.map[field] !== '' && countColumns(field) !== 1,
+  const unclearFields = fieldNames.filter((field) =>
+    (plan.map[field] ?? [field]).some((name) => countColumns(name) !== 1),
   )
   // If an option names a column that is not there, the option is wrong, and no answer changes it.
-  if (unclearFields.some((field) => plan.map[field] !== undefined)) return undefined
+  if (unclearFields.some((field) => plan.map[field] !== undefined)) return []
+  if (unclearFields.includes('name') && findOtherColumns(columns, unclearFields, plan).length === 0)
+    return []
   const needsNoIds = assignsIds(plan) && countColumns('id') === 0
   const fieldsToAsk = unclearFields.filter((field) => field !== 'id' || !needsNoIds)
   // A plant needs no tag, so a file that only lacks tags can be imported without a question.
   const isOnlyTagMissing = fieldsToAsk.join() === 'tag' && countColumns('tag') === 0
-  return fieldsToAsk.length === 0 || isOnlyTagMissing ? undefined : fieldsToAsk
+  return isOnlyTagMissing ? [] : fieldsToAsk
 }
 
+/** Finds the columns that do not have the name of a field whose column is known. */
+function findOtherColumns(
+  columns: readonly SampleColumn[],
+  unclearFields: readonly FieldName[],
+  { map }: ImportPlan,
+): SampleColumn[] {
+  const knownFields = fieldNames.filter((field) => !unclearFields.includes(field))
+  const knownNames = knownFields.flatMap((field) => map[field] ?? [field]).map(foldName)
+  return columns.filter(({ name }) => !knownNames.includes(foldName(name)))
+}
+
+/** Lists the columns without those of a rejects file, which have no field of a plant. */
 function listColumns(rows: readonly Cells[], headerIndex: number): SampleColumn[] {
-  const header = readNames(rows[headerIndex] ?? [])
+  const header = readNames(rows[headerIndex])
   const records = rows.slice(headerIndex + 1).map(readNames)
   const width = Math.max(0, ...rows.map((row) => row.length))
-  return Array.from({ length: width }, (_, index) => {
+  const columns = Array.from({ length: width }, (_, index) => {
     const cells = records.map((row) => row[index] ?? '')
     const values = cells.filter((text) => text !== '')
     const isFilled = values.length > 0 && values.length === cells.length
-    return { index, name: normalizeName(header[index] ?? ''), values, isFilled }
+    const name = (header[index] ?? '').trim().replace(/\s+/g, ' ')
+    return { number: index + 1, name, values, isFilled }
   })
-}
-
-function normalizeName(name: string): string {
-  return name.trim().replace(/\s+/g, ' ')
+  return columns
+    .filter(({ name }) => !isRejectsName(name))
+    .map((column, index) => ({ ...column, number: index + 1 }))
 }
 
 interface Table {
   rows: readonly Cells[]
-  /** The row of the header; -1 if the table has none. */
+  /** The row of the header. */
   headerIndex: number
-  /** The fields to ask for. */
+  columns: readonly SampleColumn[]
   fieldsToAsk: readonly FieldName[]
   type: Sample['type']
 }
-
-const noIdChoices: Choice<ColumnAnswer>[] = [
-  { value: 'byName', name: 'No id: one plant for each name' },
-  { value: 'byRow', name: 'No id: one plant for each row' },
-]
-const noTagChoice: Choice<ColumnAnswer> = { value: 'none', name: 'No tag' }
 
 /** Asks for one field after the other. A column that was chosen is not offered again. */
 class ColumnDialogue {
   readonly #table: Table
   readonly #plan: ImportPlan
-  readonly #io: Io
+  readonly #tools: ColumnTools
   #columns: readonly SampleColumn[]
   #isHeaderless = false
-  #answersByField = new Map<FieldName, ColumnAnswer>()
+  readonly #chosenColumns = new Map<FieldName, readonly SampleColumn[]>()
 
-  constructor(table: Table, plan: ImportPlan, io: Io) {
+  constructor(table: Table, plan: ImportPlan, tools: ColumnTools) {
     this.#table = table
     this.#plan = plan
-    this.#io = io
-    this.#columns = listColumns(table.rows, table.headerIndex)
+    this.#tools = tools
+    this.#columns = table.columns
   }
 
-  async ask(): Promise<ImportAnswers & { idAnswer?: ColumnAnswer | undefined }> {
-    for (const field of this.#table.fieldsToAsk) {
-      const columns = this.#findRemainingColumns()
-      if (columns.length === 0 && field === 'tag') continue
-      const answer = await this.#askForField(field, columns)
-      if (answer === 'firstRow') return this.#askHeaderless()
-      this.#answersByField.set(field, answer)
-    }
-    return { ...this.#buildAnswers(), idAnswer: this.#answersByField.get('id') }
+  /** The name comes first, because the names decide which way to an id is proposed. */
+  async ask(): Promise<ImportAnswers> {
+    const { fieldsToAsk } = this.#table
+    if (fieldsToAsk.includes('name')) await this.#askForName()
+    const idAnswers = fieldsToAsk.includes('id') ? await this.#askForId() : {}
+    if (fieldsToAsk.includes('tag')) await this.#askForTag()
+    return { ...this.#buildAnswers(), ...idAnswers }
   }
 
-  /** Asks again from the first question on. */
-  #askHeaderless(): ReturnType<ColumnDialogue['ask']> {
+  async #askForName(): Promise<void> {
+    const columns = this.#findRemainingColumns()
+    const mayBeHeaderless = this.#mayBeHeaderless(columns)
+    const guess =
+      mayBeHeaderless && guessIsHeaderless(columns) ? 'firstRow' : guessNameColumn(columns)
+    const otherAnswers = mayBeHeaderless ? [otherChoices.firstRow] : []
+    const onlyColumn = this.#isHeaderless && columns.length === 1 ? columns[0] : undefined
+    const answer =
+      onlyColumn ?? (await this.#askForColumn('the name', [...columns, ...otherAnswers], guess))
+    if (typeof answer !== 'object') return this.#askHeaderless()
+    this.#chosenColumns.set('name', [answer])
+    if (isGenusColumn(answer)) await this.#askForRestOfName(answer)
+  }
+
+  async #askHeaderless(): Promise<void> {
     this.#isHeaderless = true
     this.#columns = listColumns(this.#table.rows, -1)
-    this.#answersByField.clear()
-    return this.ask()
+    await this.#askForName()
   }
 
-  #findRemainingColumns(): readonly SampleColumn[] {
-    const takenColumns = [...this.#answersByField.values(), ...this.#findKnownColumns()]
-    return this.#columns.filter(({ index }) => !takenColumns.includes(index))
+  async #askForRestOfName(genus: SampleColumn): Promise<void> {
+    const columns = this.#findRemainingColumns()
+    const guess = guessRestOfName(columns) ?? 'none'
+    const choices = [otherChoices.noRest, ...columns]
+    const answer = await this.#askForColumn('the rest of the name', choices, guess)
+    if (typeof answer === 'object') this.#chosenColumns.set('name', [genus, answer])
   }
 
-  #askForField(field: FieldName, columns: readonly SampleColumn[]): Promise<ColumnAnswer> {
+  async #askForId(): Promise<ImportAnswers> {
+    const columns = this.#findRemainingColumns().filter(hasIntegers)
+    const column = guessIdColumn(columns, this.#isHeaderless)
+    // With `--if-exists update` or `skip`, an import counts no ids.
+    const mayCount = this.#plan.ifExists === 'same'
+    const guess = column ?? (await this.#guessWayToId(mayCount))
+    const { stop, byName, byRow } = otherChoices
+    const choicesBefore = guess === 'stop' ? [stop] : []
+    const choices = [...choicesBefore, ...columns, byName, ...(mayCount ? [byRow] : [])]
+    const answer = await this.#askForColumn('the id', choices, guess)
+    if (answer === 'stop') throw createStoppedError()
+    if (typeof answer === 'object') this.#chosenColumns.set('id', [answer])
+    if (answer === 'byRow') return { idFrom: await this.#tools.findNextId() }
+    return answer === 'byName' ? { byName: true } : {}
+  }
+
+  /** If names are stored already, the list was imported before, and must not be stored twice. */
+  async #guessWayToId(mayCount: boolean): Promise<'byName' | 'byRow' | 'stop'> {
+    const plan = applyAnswers(this.#plan, { ...this.#buildAnswers(), byName: true })
+    const { nameCount, storedCount, areRepeated } = await this.#tools.countNames(plan)
+    if (storedCount === 0) return areRepeated && mayCount ? 'byRow' : 'byName'
+    const lines = [`${storedCount} of the ${nameCount} names are stored already.`]
+    if (areRepeated) lines.push('The command that was printed the last time continues that import.')
+    await showLines([lines.join(' ')], this.#tools.io)
+    return areRepeated ? 'stop' : 'byName'
+  }
+
+  async #askForTag(): Promise<void> {
+    const columns = this.#findRemainingColumns()
+    if (columns.length === 0) return
+    const guess = guessTagColumn(columns) ?? 'none'
+    const answer = await this.#askForColumn('the tag', [otherChoices.noTag, ...columns], guess)
+    if (typeof answer === 'object') this.#chosenColumns.set('tag', [answer])
+  }
+
+  #askForColumn(
+    what: string,
+    choices: Parameters<typeof askForColumn>[1],
+    guess: Parameters<typeof askForColumn>[2],
+  ): ReturnType<typeof askForColumn> {
     const noun = this.#table.type === 'objects' ? 'key' : 'column'
-    return askForColumn(
-      {
-        message: `Which ${noun} is the ${field}?`,
-        columns,
-        otherAnswers: this.#listOtherAnswers(field),
-        guess: this.#guess(field, columns),
-      },
-      this.#io,
-    )
+    return askForColumn(`Which ${noun} is ${what}?`, choices, guess, this.#tools.io)
   }
 
-  /** Finds the columns that need no question: they have the name of their field, or of `--map`. */
-  #findKnownColumns(): number[] {
-    const { map } = this.#plan
-    const knownFields = fieldNames.filter((field) => !this.#table.fieldsToAsk.includes(field))
-    const names = knownFields.map((field) => foldName(map[field] ?? field))
-    return this.#columns
-      .filter(({ name }) => names.includes(foldName(name)))
-      .map(({ index }) => index)
+  #findRemainingColumns(): SampleColumn[] {
+    const chosenColumns = [...this.#chosenColumns.values()].flat()
+    const columns = findOtherColumns(this.#columns, this.#table.fieldsToAsk, this.#plan)
+    return columns.filter((column) => !chosenColumns.includes(column))
   }
 
-  #listOtherAnswers(field: FieldName): Choice<ColumnAnswer>[] {
-    const choices: Choice<ColumnAnswer>[] = []
-    if (field === 'id') choices.push(...noIdChoices)
-    if (field === 'tag') choices.push(noTagChoice)
-    if (this.#answersByField.size === 0 && this.#mayBeHeaderless)
-      choices.push({ value: 'firstRow', name: 'The first row is a plant already' })
-    return choices
-  }
-
-  /** Whether it makes sense to answer that the table has no header. */
-  get #mayBeHeaderless(): boolean {
-    const { headerIndex, type, fieldsToAsk } = this.#table
-    const hasNoName = fieldsToAsk.length === fieldNames.length || fieldsToAsk.includes('name')
+  /** A header that names a column like a field, or like an option does, is no plant. */
+  #mayBeHeaderless(columns: readonly SampleColumn[]): boolean {
+    const { headerIndex, type } = this.#table
+    const hasKnownColumn = columns.length < this.#columns.length
     const isTyped = Object.keys(this.#plan.map).length > 0
-    return headerIndex === 0 && type !== 'objects' && hasNoName && !isTyped && !this.#isHeaderless
-  }
-
-  #guess(field: FieldName, columns: readonly SampleColumn[]): ColumnAnswer | undefined {
-    const isFirst = this.#answersByField.size === 0 && this.#mayBeHeaderless
-    if (isFirst && guessIsHeaderless(this.#table.rows[0] ?? [], this.#columns)) return 'firstRow'
-    if (field === 'id') return guessIdColumn(columns) ?? 'byName'
-    return field === 'name' ? guessNameColumn(columns) : (guessTagColumn(columns) ?? 'none')
+    return (
+      headerIndex === 0 && type !== 'objects' && !hasKnownColumn && !isTyped && !this.#isHeaderless
+    )
   }
 
   #buildAnswers(): ImportAnswers {
@@ -246,34 +268,31 @@ class ColumnDialogue {
 
   /** Names the columns of a table without a header; a column that is not read has an empty name. */
   #nameColumns(): string[] {
-    const fields = [...this.#answersByField]
+    const fields = [...this.#chosenColumns]
     return this.#columns.map(
-      ({ index }) => fields.find(([, answer]) => answer === index)?.[0] ?? '',
+      (column) => fields.find(([, columns]) => columns.includes(column))?.[0] ?? '',
     )
   }
 
   #mapFields(): ImportPlan['map'] {
     const map: ImportPlan['map'] = {}
-    for (const [field, answer] of this.#answersByField) {
-      const column = this.#columns.find(({ index }) => index === answer)
-      if (column) map[field] = this.#nameColumn(column)
-      // A column has the name of the field, but was not chosen. So an empty name excludes it.
-      else if (this.#columns.some(({ name }) => foldName(name) === field)) map[field] = ''
+    for (const field of fieldNames) {
+      const columns = this.#chosenColumns.get(field)
+      if (columns) map[field] = columns.map((column) => this.#nameColumn(column))
+      // A column has the name of the field, but was not chosen. So an empty list excludes it.
+      else if (this.#findRemainingColumns().some(({ name }) => foldName(name) === field))
+        map[field] = []
     }
     return map
   }
 
   /**
-   * Names a column as `--map` can: by its number if the name is not unique, or cannot be typed. A
-   * key of JSON has no number, but its exact name is preferred to others that fold to the same.
+   * Names a column by its number if its name is not unique. A key of JSON has no number, but its
+   * exact name is preferred to others that fold to the same.
    */
-  #nameColumn({ name, index }: SampleColumn): string {
+  #nameColumn({ name, number }: SampleColumn): string {
     if (this.#table.type === 'objects') return name
-    const isUnique =
-      this.#columns.filter((column) => foldName(column.name) === foldName(name)).length === 1
-    const isTypable = escapeControlChars(name) === name && !/,\s*(?:id|name|tag)\s*=/.test(name)
-    if (name !== '' && isUnique && isTypable) return name
-    const columnsBefore = this.#columns.filter((column) => column.index < index)
-    return String(columnsBefore.filter((column) => !isRejectsName(column.name)).length + 1)
+    const namesakes = this.#columns.filter((column) => foldName(column.name) === foldName(name))
+    return name !== '' && namesakes.length === 1 ? name : String(number)
   }
 }

@@ -24,12 +24,13 @@ export function buildCommandLine(
 }
 
 function toOptions(answers: ImportAnswers): Record<string, string | undefined> {
-  const { encoding, sheet, delimiter, columns, map, idFrom } = answers
-  const pairs = Object.entries(map ?? {}).map(([field, column]) => `${field}=${column}`)
+  const { encoding, sheet, columns, map, idFrom } = answers
+  const pairs = Object.entries(map ?? {}).flatMap(([field, columns]) =>
+    columns.length === 0 ? `${field}=` : columns.map((column) => `${field}=${column}`),
+  )
   return {
     '--encoding': encoding,
     '--sheet': sheet,
-    '--delimiter': delimiter === '\t' ? 'tab' : delimiter,
     '--columns': columns?.join(','),
     // The only answer about the columns may be that there are no ids.
     '--map': pairs.length === 0 ? undefined : pairs.join(','),

@@ -7,14 +7,14 @@
  * import finds by itself. If no answer helps, the import ends with the error that it had without
  * the dialogue.
  *
- * At its end, the dialogue shows the command that asks no questions and the records that will be
- * rejected, and asks whether to import. Nothing is stored before this last answer.
+ * At its end, a dry run shows what the import would do. The dialogue then shows the command that
+ * asks no questions, and asks whether to import. Nothing is stored before this last answer.
  */
 import { assertDefined, type PlantsError } from '../../errors.js'
 import { NoListError } from '../../formats/assert-keys.js'
 import { EncodingError } from '../../formats/encoding-error.js'
 import { applyAnswers, type ImportAnswers } from '../../import/answers.js'
-import { type ImportPlan, type InputReader, isInputError, openInput } from '../../import/inputs.js'
+import { type ImportPlan, isInputError, openInput } from '../../import/inputs.js'
 import { sampleInput } from '../../import/sample-input.js'
 import { formatPlantCount } from '../../plant/plant.js'
 import type { Io } from '../../platform/io.js'
@@ -23,7 +23,7 @@ import type { CommandContext } from '../command-context.js'
 import { askForColumns } from './ask-columns.js'
 import { askForFileEncoding } from './ask-encoding.js'
 import { buildCommandLine } from './command-line.js'
-import { previewImport } from './preview-import.js'
+import { countNames } from './count-names.js'
 import { askToImport, showLines } from './questions.js'
 
 interface DialogueOptions {
@@ -33,8 +33,8 @@ interface DialogueOptions {
   context: CommandContext
   /** The arguments after the name of the program. */
   argv: readonly string[]
-  /** Runs the plan as a dry run, and prints what would be done. */
-  showDryRun: (plan: ImportPlan) => Promise<void>
+  /** Shows what the plan would do, and returns how many plants it would create or change. */
+  showOutcomes: (plan: ImportPlan) => Promise<number>
 }
 
 /**
@@ -44,23 +44,13 @@ interface DialogueOptions {
  * would prevent it
  */
 export async function completePlan(options: DialogueOptions): Promise<ImportPlan> {
-  const { plan, failure, context, argv } = options
-  const { io } = context
+  const { plan, failure, context, argv, showOutcomes } = options
   const answers = await askForAnswers(plan, failure, context)
-  const answeredPlan = applyAnswers(plan, answers)
-  const preview = await previewImport(answeredPlan, io)
-  const shownRejections = new Set(preview.reasons)
-  const complete = { ...answeredPlan, shownRejections, hasShownWarnings: true }
-  await showLines(
-    [
-      'The same without questions:',
-      `  ${buildCommandLine(argv, answers)}`,
-      ...describeRejections(preview),
-      ...(context.reporter.isQuiet ? [] : preview.warnings),
-    ],
-    io,
-  )
-  if (!plan.dryRun) await confirmImport(complete, preview.acceptedCount, options)
+  const complete = applyAnswers(plan, answers)
+  const count = plan.dryRun ? 0 : await showOutcomes(complete)
+  const command = buildCommandLine(argv, answers)
+  await showLines(['The same without questions:', `  ${command}`], context.io)
+  if (count > 0) await askToImport(describeQuestion(count, context), context.io)
   return complete
 }
 
@@ -70,32 +60,21 @@ async function askForAnswers(
   context: CommandContext,
 ): Promise<ImportAnswers> {
   const { io } = context
-  const answers: ImportAnswers = {}
   const encoding = await askForFileEncoding(plan, io)
-  if (encoding !== undefined) answers.encoding = encoding
-  const planWithEncoding = applyAnswers(plan, answers)
-  const remainingFailure =
-    encoding === undefined ? failure : await findFailure(planWithEncoding, io)
+  const answers: ImportAnswers = encoding === undefined ? {} : { encoding }
+  const readablePlan = applyAnswers(plan, answers)
+  const remainingFailure = encoding === undefined ? failure : await findFailure(readablePlan, io)
   if (!remainingFailure) return answers
-  if (unanswerableErrors.some((errorClass) => remainingFailure instanceof errorClass))
+  // No answer about columns would prevent these errors.
+  if (remainingFailure instanceof NoListError || remainingFailure instanceof EncodingError)
     throw remainingFailure
-  const sample = await sampleInput(assertDefined(plan.inputs[0]), planWithEncoding, io)
-  const { answers: columnAnswers, headerLine } = await askForColumns(
-    sample,
-    planWithEncoding,
-    remainingFailure,
-    { io, findNextId: () => findNextIdOfStore(context) },
-  )
-  const complete = { ...answers, ...columnAnswers }
-  const reader = await openFirstInput(applyAnswers(plan, complete), io)
-  // If all columns are answered by their numbers, the import guesses which row is the header. It
-  // must be the row that the person has seen.
-  const { guessedLine = headerLine } = reader.header ?? {}
-  if (guessedLine !== headerLine) throw remainingFailure
-  // The import may choose another delimiter than the one by which the table was shown.
-  const shownDelimiter = sample.heads[0]?.delimiter
-  const isSameDelimiter = reader.delimiter === shownDelimiter
-  return isSameDelimiter ? complete : { ...complete, delimiter: shownDelimiter }
+  const sample = await sampleInput(assertDefined(plan.inputs[0]), readablePlan, io)
+  const columnAnswers = await askForColumns(sample, readablePlan, remainingFailure, {
+    io,
+    countNames: (planWithNames) => countNames(planWithNames, context),
+    findNextId: () => findNextIdOfStore(context),
+  })
+  return { ...answers, ...columnAnswers }
 }
 
 async function findNextIdOfStore(context: CommandContext): Promise<bigint> {
@@ -107,12 +86,11 @@ async function findNextIdOfStore(context: CommandContext): Promise<bigint> {
   }
 }
 
-/** No answer about columns would prevent these errors. */
-const unanswerableErrors = [NoListError, EncodingError]
-
+/** Opens the first file, and closes it again: only its header is needed. */
 async function findFailure(plan: ImportPlan, io: Io): Promise<PlantsError | undefined> {
   try {
-    await openFirstInput(plan, io)
+    const reader = await openInput(assertDefined(plan.inputs[0]), plan, io)
+    reader.close()
     return undefined
   } catch (error) {
     if (isInputError(error)) return error
@@ -120,33 +98,7 @@ async function findFailure(plan: ImportPlan, io: Io): Promise<PlantsError | unde
   }
 }
 
-/** Opens the first file, and closes it again: only its header is needed. */
-async function openFirstInput(plan: ImportPlan, io: Io): Promise<InputReader> {
-  const reader = await openInput(assertDefined(plan.inputs[0]), plan, io)
-  reader.close()
-  return reader
-}
-
-function describeRejections({
-  rejectedCount,
-  reasons,
-}: Awaited<ReturnType<typeof previewImport>>): string[] {
-  if (rejectedCount === 0) return []
-  const firstClause = rejectedCount > reasons.length ? `, the first ${reasons.length} of them` : ''
-  return [
-    `${formatPlantCount(rejectedCount)} will be rejected${firstClause}:`,
-    ...reasons.map((text) => `  ${text}`),
-  ]
-}
-
-async function confirmImport(
-  plan: ImportPlan,
-  count: number,
-  { context, showDryRun }: DialogueOptions,
-): Promise<void> {
+function describeQuestion(count: number, context: CommandContext): string {
   const store = context.describeStore()
-  const message = `Import ${formatPlantCount(count)}${store === undefined ? '' : ` into ${store}`}?`
-  if (await askToImport(message, true, context.io)) return
-  await showDryRun({ ...plan, dryRun: true })
-  await askToImport(message, false, context.io)
+  return `Import ${formatPlantCount(count)}${store === undefined ? '' : ` into ${store}`}?`
 }

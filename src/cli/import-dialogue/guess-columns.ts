@@ -2,14 +2,13 @@
  * Guesses which column has which field. The guess is the answer that Enter gives, so a wrong guess
  * costs a person only a few keys. An import without the dialogue uses none of these guesses.
  */
-import type { Cells } from '../../formats/chunk.js'
 import { foldName } from '../../formats/columns.js'
-import type { FieldName } from '../../plant/fields.js'
+import { parseIdCell } from '../../formats/parse-id-cell.js'
 
 /** A column, or a key of JSON, as a person chooses it. */
 export interface SampleColumn {
-  /** The number of the column, from 0 on. */
-  index: number
+  /** The number of the column, from 1 on, as `--map` takes it. */
+  number: number
   /** The name in the header; empty if it has none. */
   name: string
   /** The cells below the header that are not empty. */
@@ -23,7 +22,7 @@ export interface SampleColumn {
  * lists are written. Chinese and Japanese have no spaces between words, so a word that is not in
  * Latin letters may be anywhere in the name of a column.
  */
-export const columnWords: Record<FieldName, readonly string[]> = {
+export const columnWords = {
   id: [
     ...'id nr no n number code numero numer cislo № номер 番号 编号 編號 번호'.split(' '),
     ...'lp num stt szam αριθμόσ מספר رقم क्रमांक ลำดับ'.split(' '),
@@ -32,17 +31,25 @@ export const columnWords: Record<FieldName, readonly string[]> = {
     ...'name species plant nom espece nombre especie nome naam nazwa nazev'.split(' '),
     ...'название назва 名称 名稱 名前 和名 이름 ad nev ten'.split(' '),
   ],
+  genus: 'genus gattung genre genero genere'.split(' '),
   tag: [
     ...'tag family familie standort famille lieu familia ubicacion famiglia'.split(' '),
-    ...'emplacement local rodzina miejsce misto hely yer место семейство місце родина'.split(' '),
+    ...'rodzina miejsce hely место семейство місце родина'.split(' '),
     ...'celed θέση المكان מקום 科 場所 位置 위치 과'.split(' '),
   ],
 }
 
-/** Finds a column that is called an id, or has no name, and has a different integer in each row. */
-export function guessIdColumn(columns: readonly SampleColumn[]): number | undefined {
+/**
+ * Finds a column that is called an id, and has a different integer in each row.
+ *
+ * @param isHeaderless whether no column has a name that could say so
+ */
+export function guessIdColumn(
+  columns: readonly SampleColumn[],
+  isHeaderless = false,
+): SampleColumn | undefined {
   const integerColumns = columns.filter(hasUniqueIntegers)
-  return findByWords(integerColumns, 'id') ?? integerColumns.find(({ name }) => name === '')?.index
+  return isHeaderless ? integerColumns[0] : findByWords(integerColumns, 'id')
 }
 
 /**
@@ -50,18 +57,28 @@ export function guessIdColumn(columns: readonly SampleColumn[]): number | undefi
  * a plant, the name is that of a person or a company, and beside a genus, the species is only an
  * epithet.
  */
-export function guessNameColumn(columns: readonly SampleColumn[]): number | undefined {
+export function guessNameColumn(columns: readonly SampleColumn[]): SampleColumn | undefined {
   const textColumns = columns.filter((column) => countDistinctTexts(column) > 0)
-  for (const name of ['genus', 'name', 'plant']) {
-    const isNamed = (column: SampleColumn) =>
-      name === 'plant' ? rateName(column.name, name) > 1 : foldName(column.name) === name
-    const column = textColumns.find(isNamed)
-    if (column) return column.index
-  }
-  const columnWithName = findByWords(textColumns, 'name')
-  if (columnWithName !== undefined) return columnWithName
-  const counts = columns.map(countDistinctTexts)
-  return columns[counts.indexOf(Math.max(...counts))]?.index
+  const mostTexts = Math.max(...columns.map(countDistinctTexts))
+  return (
+    textColumns.find(isGenusColumn) ??
+    textColumns.find(({ name }) => foldName(name) === 'name') ??
+    textColumns.find(({ name }) => rateName(name, 'plant') > 1) ??
+    findByWords(textColumns, 'name') ??
+    columns.find((column) => countDistinctTexts(column) === mostTexts)
+  )
+}
+
+/** Whether a column has genera, which are only the first part of a name. */
+export function isGenusColumn({ name }: SampleColumn): boolean {
+  return columnWords.genus.includes(foldName(name))
+}
+
+/** Finds the column of the epithets, which begin with a small letter. */
+export function guessRestOfName(columns: readonly SampleColumn[]): SampleColumn | undefined {
+  return columns.find(
+    ({ values }) => values.length > 0 && values.every((value) => /^[\p{Ll}×]/u.test(value)),
+  )
 }
 
 /**
@@ -69,10 +86,9 @@ export function guessNameColumn(columns: readonly SampleColumn[]): number | unde
  * remains, and its strings are short, it is this column: a list of three columns most likely has
  * the id, the name and the tag.
  */
-export function guessTagColumn(columns: readonly SampleColumn[]): number | undefined {
-  const columnWithName = findByWords(columns, 'tag')
-  if (columnWithName !== undefined || columns.length !== 1) return columnWithName
-  return columns.find(hasShortTexts)?.index
+export function guessTagColumn(columns: readonly SampleColumn[]): SampleColumn | undefined {
+  const onlyColumn = columns.length === 1 ? columns.find(hasShortTexts) : undefined
+  return findByWords(columns, 'tag') ?? onlyColumn
 }
 
 /** Numbers are quantities or prices, and long texts are notes. */
@@ -86,32 +102,43 @@ const maxTagLength = 40
 
 /**
  * Whether the first row is most likely a plant, and not a header. That is so if a column has an
- * integer in all rows, because a header would have the name of the column in the first row.
+ * integer in all rows, because a header would have the name of the column in the first row, and if
+ * the only column is not called a name.
  */
-export function guessIsHeaderless(firstRow: Cells, columns: readonly SampleColumn[]): boolean {
-  return columns.some((column) => {
-    const cell = firstRow[column.index]
-    return hasUniqueIntegers(column) && typeof cell === 'string' && isInteger(cell)
-  })
+export function guessIsHeaderless(columns: readonly SampleColumn[]): boolean {
+  const isListOfNames = columns.length === 1 && findByWords(columns, 'name') === undefined
+  return (
+    isListOfNames || columns.some((column) => isInteger(column.name) && hasUniqueIntegers(column))
+  )
+}
+
+/** Whether a column may be chosen as the id, which needs integers. */
+export function hasIntegers({ values }: SampleColumn): boolean {
+  return values.some(isInteger)
 }
 
 function hasUniqueIntegers({ values, isFilled }: SampleColumn): boolean {
-  return isFilled && values.every(isInteger) && new Set(values).size === values.length
+  return (
+    isFilled && values.every(isInteger) && new Set(values.map(parseIdCell)).size === values.length
+  )
 }
 
 function isInteger(text: string): boolean {
-  return /^\s*-?\d{1,19}\s*$/.test(text)
+  return typeof parseIdCell(text) === 'bigint'
 }
 
 function countDistinctTexts({ values }: SampleColumn): number {
   return new Set(values.filter((value) => /\p{L}/u.test(value))).size
 }
 
-function findByWords(columns: readonly SampleColumn[], field: FieldName): number | undefined {
+function findByWords(
+  columns: readonly SampleColumn[],
+  field: 'id' | 'name' | 'tag',
+): SampleColumn | undefined {
   const words = columnWords[field]
   const scores = columns.map(({ name }) => Math.max(...words.map((word) => rateName(name, word))))
   const bestScore = Math.max(0, ...scores)
-  return bestScore === 0 ? undefined : columns[scores.indexOf(bestScore)]?.index
+  return bestScore === 0 ? undefined : columns[scores.indexOf(bestScore)]
 }
 
 /**

@@ -8,26 +8,36 @@ import type { Io } from '../../platform/io.js'
 import { askToChoose, askToSearch, type Choice } from '../prompts.js'
 import type { SampleColumn } from './guess-columns.js'
 
-/** The index of a column, or an answer that names none. */
-export type ColumnAnswer = number | 'none' | 'byName' | 'byRow' | 'firstRow'
+/** An answer that names no column. */
+type OtherAnswer = 'none' | 'byName' | 'byRow' | 'firstRow' | 'stop'
 
-interface ColumnQuestion {
-  message: string
-  columns: readonly SampleColumn[]
-  /** The answers that name no column, which are listed below the columns. */
-  otherAnswers: readonly Choice<ColumnAnswer>[]
-  /** The answer that Enter gives. */
-  guess: ColumnAnswer | undefined
-}
+/** The choices that name no column. */
+export const otherChoices = {
+  noTag: { value: 'none', name: 'No tag' },
+  noRest: { value: 'none', name: 'No other column' },
+  byName: { value: 'byName', name: 'No id: one plant for each name' },
+  byRow: { value: 'byRow', name: 'No id: one plant for each row' },
+  firstRow: { value: 'firstRow', name: 'The first row is a plant already' },
+  stop: { value: 'stop', name: 'Stop' },
+} satisfies Record<string, Choice<OtherAnswer>>
 
-export function askForColumn(question: ColumnQuestion, io: Io): Promise<ColumnAnswer> {
-  const { message, columns, otherAnswers, guess } = question
-  const columnChoices = columns.map((column) => ({
-    value: column.index,
-    name: truncate(describeColumn(column), io.stderr.columns - 4),
-    short: getColumnLabel(column),
-  }))
-  return ask(message, [...columnChoices, ...otherAnswers], guess, io)
+/** @param guess the answer that Enter gives */
+export function askForColumn(
+  message: string,
+  answers: readonly (SampleColumn | Choice<OtherAnswer>)[],
+  guess: SampleColumn | OtherAnswer | undefined,
+  io: Io,
+): Promise<SampleColumn | OtherAnswer> {
+  const choices = answers.map((answer) =>
+    'value' in answer
+      ? answer
+      : {
+          value: answer,
+          name: truncate(describeColumn(answer), io.stderr.columns - 4),
+          short: getColumnLabel(answer),
+        },
+  )
+  return ask<SampleColumn | OtherAnswer>(message, choices, guess, io)
 }
 
 /** Describes a column by its name and its first values, such as `Nr. (31, 32, 33…)`. */
@@ -42,8 +52,8 @@ function describeColumn(column: SampleColumn): string {
 const maxValues = 3
 const maxValueLength = 20
 
-function getColumnLabel({ name, index }: SampleColumn): string {
-  return name === '' ? `Column ${index + 1}` : name
+function getColumnLabel({ name, number }: SampleColumn): string {
+  return name === '' ? `Column ${number}` : name
 }
 
 /** @param sheets the names of the sheets, each with the columns of its likeliest header */
@@ -62,16 +72,9 @@ export function askForSheet(
 
 /** Resolves to true if the text is right, and to false to choose another encoding. */
 export async function askIfTextIsRight(io: Io): Promise<boolean> {
-  const answer = await ask(
-    'Is that right?',
-    [
-      { value: 'yes', name: 'Yes' },
-      { value: 'other', name: 'No, another encoding…' },
-      { value: 'stop', name: 'Stop' },
-    ],
-    'yes',
-    io,
-  )
+  const yes = { value: 'yes', name: 'Yes' }
+  const other = { value: 'other', name: 'No, another encoding…' }
+  const answer = await ask('Is that right?', [yes, other, otherChoices.stop], 'yes', io)
   if (answer === 'stop') throw createStoppedError()
   return answer === 'yes'
 }
@@ -96,26 +99,13 @@ export function askForEncoding(readings: readonly EncodingReading[], io: Io): Pr
   return askToSearch('Which encoding?', (typedText) => filterChoices(choices, typedText), io)
 }
 
-/** Resolves to true to import, and to false to see what would happen. */
-export async function askToImport(
-  message: string,
-  offersDryRun: boolean,
-  io: Io,
-): Promise<boolean> {
-  const dryRun = { value: 'dryRun', name: 'Show what would happen' }
-  const answer = await ask(
-    message,
-    [
-      { value: 'yes', name: 'Yes' },
-      ...(offersDryRun ? [dryRun] : []),
-      // A person who types "no" selects this. Otherwise Enter would take the answer above, yes.
-      { value: 'stop', name: 'No' },
-    ],
-    'yes',
-    io,
-  )
-  if (answer === 'stop') throw createStoppedError()
-  return answer === 'yes'
+/** @throws {PlantsError} `interrupted` if the answer is no */
+export async function askToImport(message: string, io: Io): Promise<void> {
+  const yes = { value: 'yes', name: 'Yes' }
+  // A person who types "no" selects this. Otherwise Enter would take the answer above, yes.
+  const no = { value: 'no', name: 'No' }
+  const answer = await ask(message, [yes, no], 'yes', io)
+  if (answer === 'no') throw createStoppedError()
 }
 
 /**
@@ -126,7 +116,7 @@ export async function showLines(lines: readonly string[], io: Io): Promise<void>
   await io.stderr.log(lines.map((line) => `${toPrintable(line, io)}\n`).join(''))
 }
 
-function createStoppedError(): PlantsError {
+export function createStoppedError(): PlantsError {
   return new PlantsError('interrupted', 'Stopped, nothing was imported')
 }
 
@@ -142,8 +132,7 @@ function ask<T>(
 ): Promise<T> {
   if (choices.length <= maxListed) return askToChoose({ message, choices, initial }, io)
   const initialChoice = choices.filter(({ value }) => value === initial)
-  const otherChoices = choices.filter(({ value }) => value !== initial)
-  const sortedChoices = [...initialChoice, ...otherChoices]
+  const sortedChoices = [...initialChoice, ...choices.filter(({ value }) => value !== initial)]
   return askToSearch(message, (typedText) => filterChoices(sortedChoices, typedText), io)
 }
 

@@ -19,9 +19,9 @@ export class MergedCells {
     const range = parseRange(reference)
     if (!range || !this.#header || this.firstRange !== undefined) return
     const { columns, line = 0 } = this.#header
-    const hasField = [...columns.values()].some(
-      (column) => column >= range.firstColumn && column <= range.lastColumn,
-    )
+    const hasField = [...columns.values()]
+      .flat()
+      .some((column) => column >= range.firstColumn && column <= range.lastColumn)
     if (hasField && range.lastRow > line) this.firstRange = reference
   }
 }

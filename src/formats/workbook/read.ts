@@ -16,11 +16,11 @@ import { assertDefined, createInputError } from '../../errors.js'
 import {
   type Cell,
   type Cells,
-  Chunk,
   type FormatInput,
   type FormatReader,
   type InputOptions,
   maxUnpackedBytes,
+  RawChunk,
 } from '../chunk.js'
 import { foldName, listNames } from '../columns.js'
 import { createReader, findHeader, maxHeaderRows, rateTable, type TableHead } from '../header.js'
@@ -137,8 +137,8 @@ class WorkbookReader {
   async #chooseSheet(
     sheets: readonly Sheet[],
     context: CellContext,
-  ): Promise<{ sheet: Sheet; head: Chunk<Cells> }> {
-    let likeliest: { sheet: Sheet; head: Chunk<Cells>; rating: number } | undefined
+  ): Promise<{ sheet: Sheet; head: RawChunk<Cells> }> {
+    let likeliest: { sheet: Sheet; head: RawChunk<Cells>; rating: number } | undefined
     for (const sheet of sheets) {
       const head = await this.#readHead(sheet, context)
       if (this.#hasColumns(head)) return { sheet, head }
@@ -164,7 +164,7 @@ class WorkbookReader {
       : [findSheet(requestedSheet, sheets, this.#file)]
   }
 
-  #hasColumns(head: Chunk<Cells>): boolean {
+  #hasColumns(head: RawChunk<Cells>): boolean {
     return findHeader(head, this.#options) !== undefined
   }
 
@@ -172,7 +172,7 @@ class WorkbookReader {
    * Counts the columns of the table. Cells to the right of them, such as a remark next to the list,
    * are ignored.
    */
-  #countColumns(head: Chunk<Cells>): number {
+  #countColumns(head: RawChunk<Cells>): number {
     const { columns } = this.#options
     if (columns) return columns.length
     const location = findHeader(head, this.#options)
@@ -180,7 +180,7 @@ class WorkbookReader {
   }
 
   /** Reads the first rows of a sheet. They may be out of order in the file. */
-  async #readHead(sheet: Sheet, context: CellContext): Promise<Chunk<Cells>> {
+  async #readHead(sheet: Sheet, context: CellContext): Promise<RawChunk<Cells>> {
     const rows: { line: number; row: Cells }[] = []
     const chunks = this.#readRows(sheet, { width: Infinity, context }, maxHeaderRows)
     for await (const { records, lines } of chunks) {
@@ -189,7 +189,7 @@ class WorkbookReader {
       if (rows.length >= maxHeaderRows) break
     }
     rows.sort((a, b) => a.line - b.line)
-    const head = new Chunk<Cells>()
+    const head = new RawChunk<Cells>()
     for (const { row, line } of rows.slice(0, maxHeaderRows)) head.add(this.#fillRow(row), line)
     return head
   }
@@ -206,7 +206,7 @@ class WorkbookReader {
     { name, path }: Sheet,
     options: Omit<RowOptions, 'file'>,
     chunkRows = Infinity,
-  ): AsyncGenerator<Chunk<Cells>> {
+  ): AsyncGenerator<RawChunk<Cells>> {
     if (path === undefined)
       throw createInputError(
         `The sheet ${listNames([name])} has no cells`,

@@ -5,10 +5,10 @@
 import {
   type Cell,
   type Cells,
-  Chunk,
   createBrokenRecordError,
   isTooLarge,
   maxRecordBytes,
+  RawChunk,
   recordTooLargeReason,
 } from '../chunk.js'
 import { type CellContext, type RawCell, readCell } from './cells.js'
@@ -29,7 +29,7 @@ export interface RowOptions {
 
 /** Gathers the rows of a sheet (ECMA-376 part 1, 18.3.1.73) in chunks, without empty rows. */
 export class RowReader implements ElementHandler {
-  #chunk = new Chunk<Cells>()
+  #chunk = new RawChunk<Cells>()
   readonly #file: string
   readonly #context: CellContext
   readonly #width: number
@@ -69,9 +69,9 @@ export class RowReader implements ElementHandler {
   }
 
   /** Returns the rows that were read since the last call. */
-  takeChunk(): Chunk<Cells> {
+  takeChunk(): RawChunk<Cells> {
     const chunk = this.#chunk
-    this.#chunk = new Chunk()
+    this.#chunk = new RawChunk()
     return chunk
   }
 

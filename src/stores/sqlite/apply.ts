@@ -24,8 +24,8 @@ import {
 import { type Change, createConstraintOutcome, getTargetId, type Outcome } from '../change.js'
 import {
   isInsertable,
+  type KeyedPlant,
   type Plan,
-  type PlantRow,
   planChanges,
   type RowValue,
   toRow,
@@ -58,15 +58,13 @@ export class SqliteChangeApplier {
    */
   apply(changes: readonly Change[]): Outcome[] {
     this.#lookForTriggers()
-    // Rounded ids are compared in a third of the time, and change nothing but the order of pages.
-    const ids = Float64Array.from(changes, (change) => Number(getTargetId(change)))
-    const order = [...changes.keys()].sort((a, b) => assertDefined(ids[a]) - assertDefined(ids[b]))
+    const order = findOrder(changes)
     const outcomes = new Array<Outcome>(changes.length)
     for (let start = 0; start < order.length; start += rowsPerBatch) {
       const indexes = order.slice(start, start + rowsPerBatch)
-      const batch = indexes.map((index) => assertDefined(changes[index]))
-      for (const [position, outcome] of this.#applyBatch(batch).entries())
-        outcomes[assertDefined(indexes[position])] = outcome
+      const batchOutcomes = this.#applyBatch(indexes.map((index) => assertDefined(changes[index])))
+      for (let position = 0; position < indexes.length; position += 1)
+        outcomes[assertDefined(indexes[position])] = assertDefined(batchOutcomes[position])
     }
     return outcomes
   }
@@ -84,13 +82,12 @@ export class SqliteChangeApplier {
   #applyBatch(batch: readonly Change[]): Outcome[] {
     if (this.#hasTriggers) return batch.map((change) => this.#applyAlone(change))
     const isNew = batch.every(isInsertable) && !this.#expectsStoredIds
-    if (isNew && this.#insert(batch.map(toRow)))
-      return batch.map(({ plant }) => ({ type: 'created', plant }))
+    if (isNew && this.#insert(batch)) return batch.map(({ plant }) => ({ type: 'created', plant }))
     const plan = this.#plan(batch)
     this.#expectsStoredIds = plan.createdPlants.length < batch.length
     const onlyCreates = plan.replacedPlants.length + plan.deletedPlants.length === 0
     const isApplied = onlyCreates
-      ? this.#insert(plan.createdPlants.map(toRow))
+      ? this.#insert(plan.createdPlants)
       : this.#executeInSavepoint(plan) === undefined
     return isApplied ? plan.outcomes : batch.map((change) => this.#applyAlone(change))
   }
@@ -111,17 +108,17 @@ export class SqliteChangeApplier {
   }
 
   /**
-   * Inserts rows by one statement.
+   * Inserts plants by one statement.
    *
-   * @param rows at most `rowsPerBatch`, sorted by id
+   * @param plants at most `rowsPerBatch`, sorted by id
    * @returns false, and inserts nothing, if one of the ids exists, or the store rejects a row
    */
-  #insert(rows: readonly PlantRow[]): boolean {
-    if (rows.length === 0) return true
+  #insert(plants: readonly KeyedPlant[]): boolean {
+    if (plants.length === 0) return true
     try {
-      const insert = this.#connection.prepare(getInsertSql(rows.length))
-      const { changes } = insert.run(...listValues(rows))
-      if (Number(changes) === rows.length) return true
+      const insert = this.#connection.prepare(getInsertSql(plants.length))
+      const { changes } = insert.run(...listValues(plants))
+      if (Number(changes) === plants.length) return true
     } catch (error) {
       if (isRejection(error)) return false
       throw error
@@ -163,11 +160,25 @@ export class SqliteChangeApplier {
   }
 }
 
-/** This takes half of the time of `rows.flat()`, which would be a third of an import's insert. */
-function listValues(rows: readonly PlantRow[]): RowValue[] {
+/** This takes half of the time of `flatMap`, which would be a third of an import's insert. */
+function listValues(plants: readonly KeyedPlant[]): RowValue[] {
   const values: RowValue[] = []
-  for (const [id, name, tag, key] of rows) values.push(id, name, tag, key)
+  for (const {
+    plant: { id, name, tag },
+    key,
+  } of plants)
+    values.push(id, name, tag ?? null, key ?? null)
   return values
+}
+
+/** Returns the indexes of the changes, sorted by the ids. */
+function findOrder(changes: readonly Change[]): number[] {
+  // Rounded ids are compared in a third of the time, and change nothing but the order of pages.
+  const ids = changes.map((change) => Number(getTargetId(change)))
+  const order = [...changes.keys()]
+  // Most lists are sorted.
+  const isSorted = ids.every((id, index) => index === 0 || assertDefined(ids[index - 1]) <= id)
+  return isSorted ? order : order.sort((a, b) => assertDefined(ids[a]) - assertDefined(ids[b]))
 }
 
 /**

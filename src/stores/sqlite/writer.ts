@@ -139,7 +139,9 @@ export class Writer {
    * this connection can read changes that are not committed yet.
    */
   #applyAndCommit(group: PendingWrite[]): void {
-    const allChanges = group.flatMap(({ changes }) => changes)
+    // For the thousands of changes of an import, `flatMap` would take a tenth of the time.
+    const noChanges: Change[] = []
+    const allChanges = noChanges.concat(...group.map(({ changes }) => changes))
     const outcomes = this.#applier.apply(allChanges)
     this.#commit()
     for (const { changes, resolve } of group) resolve(outcomes.splice(0, changes.length))

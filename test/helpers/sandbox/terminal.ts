@@ -11,13 +11,13 @@ export function openTerminal(
   args: string[],
   folder: string,
   env: Record<string, string>,
-  { columns = 160, limitMs }: { columns?: number; limitMs?: number } = {},
+  { columns = 160, rows = 24, limitMs }: { columns?: number; rows?: number; limitMs?: number } = {},
 ) {
   const name = 'xterm-256color'
   const pty = spawn(program, args, {
     name,
     cols: columns,
-    rows: 24,
+    rows,
     cwd: folder,
     env: { PATH: process.env['PATH'] ?? '', HOME: folder, TERM: name, ...env },
   })

@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest'
+import { countPlants } from '../../helpers/sandbox/import-sandbox.js'
 import { toJsonResult } from '../../helpers/sandbox/sandbox.js'
 import { buildRows, buildWorkbook } from '../../helpers/sandbox/workbook.js'
 import { createSandboxWithFile, down, enter, noColor, up } from './import-dialogue-steps.js'
@@ -11,11 +12,11 @@ test.each<[what: string, content: string, turns: [string, string][], plants: obj
     'of a table without a header, whose first row is a plant',
     '31;x;Rosa;;Bed\n32;y;Salvia;;\n',
     [
-      ['the id?', enter],
+      ['the name?', enter],
       ['The first row is a plant already', ''],
-      ['the id?', enter],
       ['the name?', down + enter],
-      ['the tag?', up + enter],
+      ['the id?', enter],
+      ['the tag?', down.repeat(3) + enter],
     ],
     [
       { id: 31, name: 'Rosa', tag: 'Bed' },
@@ -26,9 +27,9 @@ test.each<[what: string, content: string, turns: [string, string][], plants: obj
     'of a table without ids, which are generated',
     'Common name,Family\nRosa,Rosaceae\nSalvia,Lamiaceae\n',
     [
-      ['the id?', enter],
       ['the name?', enter],
-      ['the tag?', down + enter],
+      ['the id?', enter],
+      ['the tag?', up + enter],
     ],
     [
       { id: 1, name: 'Rosa' },
@@ -36,11 +37,49 @@ test.each<[what: string, content: string, turns: [string, string][], plants: obj
     ],
   ],
   [
+    'of a list of names, whose first row is not lost',
+    'Fern\nMoss\nIvy\n',
+    [
+      ['the name?', enter],
+      ['the id?', enter],
+    ],
+    [
+      { id: 1, name: 'Fern' },
+      { id: 2, name: 'Moss' },
+      { id: 3, name: 'Ivy' },
+    ],
+  ],
+  [
+    'of a name in two columns',
+    'Genus,Species,Cultivar,Family\nRosa,alba,Maxima,Rosaceae\nAcer,palmatum,,Sapindaceae\n',
+    [
+      ['the name?', enter],
+      ['the rest of the name?', enter],
+      ['the id?', enter],
+      ['the tag?', enter],
+    ],
+    [
+      { id: 1, name: 'Rosa alba', tag: 'Rosaceae' },
+      { id: 2, name: 'Acer palmatum', tag: 'Sapindaceae' },
+    ],
+  ],
+  [
+    'of a genus without a rest of the name',
+    'Genus,Bed\nRosa,North\n',
+    [
+      ['the name?', enter],
+      ['the rest of the name?', enter],
+      ['the id?', enter],
+      ['the tag?', enter],
+    ],
+    [{ id: 1, name: 'Rosa', tag: 'North' }],
+  ],
+  [
     'by the letters of a choice',
     'Nr,Latin,Deutsch\n4,Rosa,Rose\n',
     [
-      ['the id?', enter],
       ['the name?', `deu${enter}`],
+      ['the id?', enter],
       ['the tag?', `no tag${enter}`],
     ],
     [{ id: 4, name: 'Rose' }],
@@ -49,9 +88,9 @@ test.each<[what: string, content: string, turns: [string, string][], plants: obj
     'of many columns, filtered by what is typed',
     `${Array.from({ length: 20 }, (_, index) => (index === 0 ? 'Nr' : `c${index}`)).join()}\n7${',x'.repeat(18)},Rosa\n`,
     [
-      ['the id?', enter],
       ['the name?', `c19`],
       ['c19 (Rosa)', enter],
+      ['the id?', enter],
       ['the tag?', enter],
     ],
     [{ id: 7, name: 'Rosa' }],
@@ -59,7 +98,7 @@ test.each<[what: string, content: string, turns: [string, string][], plants: obj
   [
     'from one paste',
     'Nr,Latin,Bed\n4,Rosa,north\n',
-    [['the id?', '\r\r\r']],
+    [['the name?', '\r\r\r']],
     [{ id: 4, name: 'Rosa', tag: 'north' }],
   ],
 ])('an import asks for the columns %s', async (_, content, turns, plants) => {
@@ -83,7 +122,7 @@ test('an import of JSON that is no list of plants ends without a question', asyn
 test('an import asks which keys of JSON are the id, the name and the tag', async () => {
   const user = createSandboxWithFile('[{"nr":4,"latin":"Rosa","bed":"north"}]', 'list.json')
   const session = user.terminal('import list.json', noColor)
-  await session.answer(['Which key is the id?', enter], ['the name?', enter], ['the tag?', enter])
+  await session.answer(['Which key is the name?', enter], ['the id?', enter], ['the tag?', enter])
   await session.answer(['Import 1 plant?', enter])
   expect((await session.ended).code).toBe(0)
   expect(await user.run('list')).toEqual(toJsonResult({ id: 4, name: 'Rosa', tag: 'north' }))
@@ -98,7 +137,7 @@ test('an import asks for the sheet of a workbook, and then for its columns', asy
   const user = createSandboxWithFile(buildWorkbook({ sheets }), 'stock.xlsx')
   const session = user.terminal('import stock.xlsx', noColor)
   await session.answer(['Which sheet has the plants?', `Stock${enter}`])
-  await session.answer(['the id?', enter], ['the name?', enter], ['the tag?', up + enter])
+  await session.answer(['the name?', enter], ['the id?', enter], ['the tag?', enter])
   await session.answer(['Import 1 plant?', enter])
   const { code, screen } = await session.ended
   expect([code, screen.includes("--sheet Stock --map 'id=Nr,name=Kind,tag=Bed'")]).toEqual([
@@ -126,17 +165,73 @@ test('an import that asks for columns asks for the sheet first if several have r
 test('a dialogue names a column by its number if its name is empty, or occurs twice', async () => {
   const user = createSandboxWithFile('Nr;Name;;Name\n31;x;north;Rosa\n')
   const session = user.terminal('import list.csv', noColor)
-  await session.answer(['the id?', enter], ['the name?', down + down + enter])
-  await session.answer(['the tag?', up + enter], ['Import 1 plant?', enter])
+  await session.answer(['the name?', down + down + enter], ['the id?', enter])
+  await session.answer(['the tag?', down + down + enter], ['Import 1 plant?', enter])
   const { code, screen } = await session.ended
   expect([code, screen.includes("--map 'id=Nr,name=4,tag=3'")]).toEqual([0, true])
   expect(await user.run('list')).toEqual(toJsonResult({ id: 31, name: 'Rosa', tag: 'north' }))
 })
 
+const week = 'Plant,Bed\nFern,1\nMoss,2\n'
+
+test.each([
+  { what: 'each name', list: week, marked: 'No id: one plant for each name', end: 0 },
+  {
+    what: 'each row if a name occurs twice, also far below',
+    list: `Plant,Bed\n${Array.from({ length: 40 }, (_, index) => `p${index},1\n`).join('')}p3,2\n`,
+    marked: 'No id: one plant for each row',
+    end: 0,
+  },
+])('a dialogue proposes one plant for $what', async ({ list, marked, end }) => {
+  const user = createSandboxWithFile(list)
+  const session = user.terminal('import list.csv', noColor)
+  await session.answer(['the name?', enter], [`❯ ${marked}`, enter])
+  await session.answer(['the tag?', enter], ['Import ', enter])
+  expect((await session.ended).code).toBe(end)
+})
+
+test('a dialogue says how many names are stored, and imports the other ones', async () => {
+  const user = createSandboxWithFile(`${week}Ivy,3\n`)
+  await user.run('create --id 7 --name Fern')
+  await user.run('create --id 8 --name Moss')
+  const session = user.terminal('import list.csv', noColor)
+  await session.answer(['the name?', enter], ['2 of the 3 names are stored already.', ''])
+  await session.answer(['❯ No id: one plant for each name', enter], ['the tag?', enter])
+  await session.answer(['Import 1 plant?', enter])
+  expect((await session.ended).code).toBe(0)
+  expect(await user.run('get 9')).toEqual(toJsonResult({ id: 9, name: 'Ivy' }))
+})
+
+test('a dialogue proposes no way to an id if names are stored, and occur several times', async () => {
+  const user = createSandboxWithFile(`${week}Fern,3\n`)
+  await user.run('create --id 7 --name Fern')
+  const session = user.terminal('import list.csv', noColor)
+  await session.answer(['the name?', enter], ['1 of the 2 names are stored already. The', ''])
+  await session.answer(['command that was printed the last time', ''], ['❯ Stop', enter])
+  expect((await session.ended).code).toBe(130)
+  expect(countPlants(user.store)).toBe(1)
+})
+
+test('a dialogue does not offer to count ids if plants are to be updated', async () => {
+  const user = createSandboxWithFile(week)
+  const session = user.terminal('import list.csv --if-exists update', noColor)
+  await session.answer(['the name?', enter], ['❯ No id: one plant for each name', '\x1b'])
+  expect((await session.ended).screen).not.toContain('one plant for each row')
+})
+
+test('a dialogue proposes neither first names nor codes that no id can be', async () => {
+  const user = createSandboxWithFile('Code,First name,Donated plant\nA-1,Ada,Rosa alba\n')
+  const session = user.terminal('import list.csv', noColor)
+  await session.answer(['❯ Donated plant', enter], ['❯ No id: one plant for each name', enter])
+  await session.answer(['❯ No tag', enter], ['Import 1 plant?', enter])
+  expect((await session.ended).code).toBe(0)
+  expect(await user.run('list')).toEqual(toJsonResult({ id: 1, name: 'Rosa alba' }))
+})
+
 test('an import asks only for what its command line does not say', async () => {
   const user = createSandboxWithFile('Nr;Kind;Bed\n4;Rosa;north\n')
   const session = user.terminal(['import', 'list.csv', '--map', 'name=Kind'], noColor)
-  await session.answer(['the id?', enter], ['the tag?', up + enter], ['Import 1 plant?', enter])
+  await session.answer(['the id?', enter], ['the tag?', enter], ['Import 1 plant?', enter])
   const { code, screen } = await session.ended
   expect([code, screen.includes("--map name=Kind --map 'id=Nr,tag=Bed'")]).toEqual([0, true])
   expect(await user.run('list')).toEqual(toJsonResult({ id: 4, name: 'Rosa', tag: 'north' }))
@@ -152,6 +247,22 @@ test.each(['{"count":1,"plants":[{"nr":1,"latin":"Rosa"}]}', '{"rose":{"nr":1},"
     expect([code, screen.includes('Which key')]).toEqual([2, false])
   },
 )
+
+test.each([
+  { name: 'list.json', content: '[{"id":1},{"id":2}]' },
+  { name: 'list.csv', content: 'id\n1\n2\n' },
+])('an import of $name asks nothing if no column is left for the name', async (example) => {
+  const user = createSandboxWithFile(example.content, example.name)
+  const { code, screen } = await user.terminal(`import ${example.name}`, noColor).ended
+  expect([code, screen.includes('Which')]).toEqual([2, false])
+})
+
+test('a dialogue does not offer that a header with the name of a field is a plant', async () => {
+  const user = createSandboxWithFile('id,Plant,Kind\n1,Fern,x\n')
+  const session = user.terminal('import list.csv', noColor)
+  await session.answer(['the name?', ''], ['⏎', '\x1b'])
+  expect((await session.ended).screen).not.toContain('The first row')
+})
 
 test('an import asks nothing if only the tag was not found', async () => {
   const user = createSandboxWithFile('id;name;Standort\n1;Rosa;Beet\n')

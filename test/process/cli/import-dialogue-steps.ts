@@ -10,8 +10,8 @@ export const noColor = { NO_COLOR: '1' }
 export const table =
   'Nr.;Botanischer Name;Standort\n31;Süßkirsche;Südbeet\n32;Gänseblümchen;Böschung\n'
 export const columns: [string, string][] = [
-  ['the id?', enter],
   ['the name?', enter],
+  ['the id?', enter],
   ['the tag?', enter],
 ]
 export const storedPlants = toJsonResult(

@@ -22,7 +22,9 @@ import {
 // The dialogue of an import, on a terminal.
 
 /** The answers if a row has no integer in the column of the ids, which is then not proposed. */
-const columnsByHand: typeof columns = [['the id?', `${up.repeat(3)}${enter}`], ...columns.slice(1)]
+const columnsByHand: typeof columns = columns.map(([question, key]) =>
+  question === 'the id?' ? [question, `${up.repeat(2)}${key}`] : [question, key],
+)
 
 test.for(['bash', 'fish', 'zsh'])(
   'the command line that a dialogue prints does the same in %s (needs it)',
@@ -33,12 +35,7 @@ test.for(['bash', 'fish', 'zsh'])(
       `"${header.replaceAll('"', '""').replaceAll(',', '","')}"\n7,Rosa,وردية\n`,
     )
     const session = user.terminal(['import', 'list.csv', '--store', './a b.db'], noColor)
-    const choices: [string, string][] = [
-      ['the id?', enter],
-      ['the name?', enter],
-      ['the tag?', up + enter],
-    ]
-    await session.answer(...choices, ['Import 1 plant', enter])
+    await session.answer(...columns, ['Import 1 plant', enter])
     const { code, screen } = await session.ended
     expect(code).toBe(0)
     const [, line = ''] = /questions:\r\n {2}plants (.*?)\r\n/.exec(screen) ?? []
@@ -54,7 +51,7 @@ test('the dialogue of an import fits into 40 columns', async () => {
   const user = createSandboxWithFile(latin1(table))
   const env = { ...withoutCache, ...user.env, ...noColor }
   const session = openTerminal(bin, ['import', 'list.csv'], user.home, env, { columns: 40 })
-  await session.answer(['Is that right?', enter])
+  await session.answer(['Is that right?', enter], ['the name?', enter])
   await session.waitForText('the id?')
   await session.waitForText('⏎')
   expect(new Screen(40, session.screen).lines).toMatchInlineSnapshot(`
@@ -62,16 +59,15 @@ test('the dialogue of an import fits into 40 columns', async () => {
       "list.csv is not UTF-8. Read as windows-1",
       "252, it begins:",
       "  Nr.  Botanischer Name  Standort",
-      "  31   Süßkirsche        Südbeet",
-      "  32   Gänseblümchen     Böschung",
+      "  31  Süßkirsche  Südbeet",
+      "  32  Gänseblümchen  Böschung",
       "✔ Is that right? Yes",
+      "✔ Which column is the name? Botanischer",
+      "Name",
       "? Which column is the id?",
       "❯ Nr. (31, 32)",
-      "  Botanischer Name (Süßkirsche, Gänse…",
-      "  Standort (Südbeet, Böschung)",
       "  No id: one plant for each name",
       "  No id: one plant for each row",
-      "  The first row is a plant already",
       "",
       "↑↓ navigate • ⏎ select",
     ]
@@ -80,12 +76,26 @@ test('the dialogue of an import fits into 40 columns', async () => {
   expect((await session.ended).code).toBe(130)
 })
 
+test('a list of choices leaves room for its question on a terminal of 12 lines', async () => {
+  const names = Array.from({ length: 21 }, (_, index) => `c${index}`)
+  const user = createSandboxWithFile(`${names.join()}\n${names.join()}\n`)
+  const env = { ...withoutCache, ...user.env, ...noColor }
+  const size = { columns: 40, rows: 12 }
+  const session = openTerminal(bin, ['import', 'list.csv'], user.home, env, size)
+  await session.answer(['the name?', down], ['⏎ select', down], ['⏎ select', ''])
+  const { lines } = new Screen(40, session.screen)
+  expect(lines.filter((line) => line.includes('the name?'))).toHaveLength(1)
+  expect(lines.length).toBeLessThanOrEqual(12)
+  session.type('\x03')
+  expect((await session.ended).code).toBe(130)
+})
+
 test.each<[string, [string, string][]]>([
-  ['Escape', [['the id?', '\x1b']]],
-  ['Ctrl-C', [['the id?', '\x03']]],
-  ['Ctrl-D', [['the id?', '\x04']]],
+  ['Escape', [['the name?', '\x1b']]],
+  ['Ctrl-C', [['the name?', '\x03']]],
+  ['Ctrl-D', [['the name?', '\x04']]],
   ['Escape at the last question', [...columns, ['Import 2 plants?', '\x1b']]],
-  ['No', [...columns, ['Import 2 plants?', `${down}${down}${enter}`]]],
+  ['No', [...columns, ['Import 2 plants?', `${down}${enter}`]]],
   ['a typed no', [...columns, ['Import 2 plants?', `no${enter}`]]],
 ])('after %s, an import has stored nothing, and ends with exit code 130', async (_, turns) => {
   const user = createSandboxWithFile(table)
@@ -95,22 +105,41 @@ test.each<[string, [string, string][]]>([
   expect([user.has(user.store), countPlants(user.store)]).toEqual([false, 0])
 })
 
-test('a dialogue shows what an import would do, and then asks again', async () => {
+test('a dialogue shows what an import would do, and then asks', async () => {
   const user = createSandboxWithFile(`${table}1.234;Malus;\n`)
   const session = user.terminal('import list.csv', noColor)
   await session.answer(...columnsByHand)
-  await session.waitForText('1 plant will be rejected:')
   await session.waitForText('list.csv:4: Invalid plant: the id must be an integer')
-  await session.answer(['Import 2 plants?', down + enter], ['Would create Süßkirsche', ''])
-  await session.answer(['Import 2 plants?', enter])
+  await session.answer(['Would create Süßkirsche', ''], ['Import 2 plants?', enter])
   expect((await session.ended).code).toBe(6)
   expect(await user.run('list')).toEqual(storedPlants)
+})
+
+test('the last question counts what the store would accept, and rejects an id that occurs twice', async () => {
+  const user = createSandboxWithFile('No,Plant\n1,Rosa alba\n1,Acer\n2,Salix\n')
+  const session = user.terminal(['import', 'list.csv', '--map', 'id=No'], noColor)
+  await session.answer(['the name?', enter], ['The id 1 also occurs in line 2', ''])
+  await session.answer(['Import 2 plants?', enter])
+  const { code, screen } = await session.ended
+  expect([code, screen.match(/The id 1 also occurs/g)?.length]).toEqual([6, 1])
+})
+
+test('a dialogue asks no last question if there is nothing to import', async () => {
+  const user = createSandboxWithFile(table)
+  const first = user.terminal('import list.csv', noColor)
+  await first.answer(...columns, ['Import 2 plants?', enter])
+  await first.ended
+  const session = user.terminal('import list.csv', noColor)
+  await session.answer(...columns)
+  const { code, screen } = await session.ended
+  expect([code, screen.includes('Import ')]).toEqual([0, false])
+  expect(screen).toContain('Read 2 plants: 0 created, 2 skipped')
 })
 
 test('an import does not show a rejected record again that its dialogue has shown', async () => {
   const user = createSandboxWithFile(`${table}1.234;Malus;\nx;Acer;\n31;Tilia;\n`)
   const session = user.terminal('import list.csv', noColor)
-  await session.answer(...columnsByHand, ['Import 3 plants?', enter])
+  await session.answer(...columnsByHand, ['Import 2 plants?', enter])
   const { code, screen } = await session.ended
   expect(code).toBe(6)
   expect(screen.match(/list\.csv:\d: /g)).toEqual(['list.csv:4: ', 'list.csv:5: ', 'list.csv:6: '])
@@ -121,8 +150,7 @@ test('a dialogue says once, before its last question, that rows above the header
   const user = createSandboxWithFile(`Stock;2026\n${table}`)
   const session = user.terminal('import list.csv', noColor)
   await session.answer(...columns)
-  await session.waitForText('The header is in line 2 of list.csv, and 1 row above it was not read.')
-  await session.answer(['Import 2 plants?', down + enter], ['Would create Süßkirsche', ''])
+  await session.waitForText('The header is in line 2 of list.csv. Not read above it: 1 row.')
   await session.answer(['Import 2 plants?', enter])
   const { code, screen } = await session.ended
   expect([code, screen.match(/The header is in line/g)]).toEqual([0, ['The header is in line']])

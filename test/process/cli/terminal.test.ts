@@ -207,7 +207,7 @@ test.skipIf(isWindows).each<[command: string, turns: [question: string, text: st
     ],
   ],
   ['delete 1', [['(y/N)', '']]],
-  ['import list.csv', [['the id?', '']]],
+  ['import list.csv', [['the name?', '']]],
   ['auth login --store https://plants.example.com', [['token for', '']]],
 ])(
   'plants %s ends with exit code 143 if the terminal closes after %j (needs SIGHUP)',

@@ -20,7 +20,7 @@ test('the picture of an import shows the terminal at the last question', async (
   // Colours as of the terminal of a person, whatever the environment of the test is.
   const env = { ...user.env, ...withoutCache, PLANTS_STORE: './garden.db', FORCE_COLOR: '1' }
   const session = openTerminal(bin, ['import', 'list.xlsx'], user.home, env, { columns: 90 })
-  await session.answer(['the id?', '\r'], ['the name?', '\r'], ['the tag?', 'Bed\r'])
+  await session.answer(['the name?', '\r'], ['the id?', '\r'], ['the tag?', 'Bed\r'])
   await session.waitForText('Import 3 plants into ')
   await session.waitForText('select')
   const { styledLines } = new Screen(90, session.screen)

@@ -26,8 +26,8 @@ class Person {
   async answerAll(): Promise<void> {
     const isMarked = ['utf8', 'utf-16le'].includes(this.#list.encoding)
     if (!isMarked) await this.#answerEncoding()
-    for (const [index, field] of fields.entries()) {
-      const wanted = this.#list.columns[index] ?? ''
+    for (const field of ['name', 'id', 'tag'] as const) {
+      const wanted = this.#list.columns[fields.indexOf(field)] ?? ''
       await this.#choose(`the ${field}?`, `${wanted.normalize()} (`)
     }
     await this.#choose(`Import ${this.#list.rows.length} plants?`, 'Yes')

@@ -6,7 +6,9 @@ import {
   guessIdColumn,
   guessIsHeaderless,
   guessNameColumn,
+  guessRestOfName,
   guessTagColumn,
+  hasIntegers,
 } from '../../../src/cli/import-dialogue/guess-columns.js'
 import { isInstalled } from '../../helpers/sandbox/linux.js'
 
@@ -14,7 +16,7 @@ function columnsOf(header: string, ...rows: string[]) {
   const cells = rows.map((row) => row.split(';'))
   return header.split(';').map((name, index) => {
     const values = cells.map((row) => row[index] ?? '').filter(Boolean)
-    return { index, name, values, isFilled: values.length === rows.length }
+    return { number: index + 1, name, values, isFilled: values.length === rows.length }
   })
 }
 
@@ -41,25 +43,30 @@ test.each([
   ({ header, row, fields }) => {
     const columns = columnsOf(header, row)
     const id = guessIdColumn(columns)
-    const others = columns.filter(({ index }) => index !== id)
+    const others = columns.filter((column) => column !== id)
     const guesses = { id, name: guessNameColumn(others), tag: guessTagColumn(others) }
-    const columnOf = (field: string) => {
-      const index = fields.split(' ').indexOf(field)
-      return index === -1 ? undefined : index
-    }
+    const columnOf = (field: string) => columns[fields.split(' ').indexOf(field)]
     expect(guesses).toEqual({ id: columnOf('id'), name: columnOf('name'), tag: columnOf('tag') })
   },
 )
 
 test('a column is the id if its name says so, and each row has a different integer', () => {
-  expect(guessIdColumn(columnsOf('Nr', '1', '2'))).toBe(0)
+  expect(guessIdColumn(columnsOf('Nr', '1', '2'))?.number).toBe(1)
   expect(guessIdColumn(columnsOf('Anzahl;Nr', '1;1.234', '2;1.235'))).toBeUndefined()
   expect(guessIdColumn(columnsOf('Nr', '1', '1'))).toBeUndefined()
   expect(guessIdColumn(columnsOf('a', '1', '2'))).toBeUndefined()
+  expect(guessIdColumn(columnsOf(';a', '1;x', '2;y'))).toBeUndefined()
+})
+
+test('a column may be chosen as the id if it has an integer, as an import reads it', () => {
+  const columns = columnsOf('Code;Nr;Alt;Excel;leer', 'A-1;31;7.0;="007";', 'A-2;1.033;8.0;="008";')
+  expect(columns.filter(hasIntegers).map(({ name }) => name)).toEqual(['Nr', 'Alt', 'Excel'])
+  expect(guessIdColumn(columnsOf('Nr', '7.0', '="08"'))?.number).toBe(1)
+  expect(guessIdColumn(columnsOf('Nr', '7.0', '7'))).toBeUndefined()
 })
 
 test.each([
-  { name: 'Beet', cells: ['Nord', 'Süd'], verdict: 'is the tag', tagColumn: 0 },
+  { name: 'Beet', cells: ['Nord', 'Süd'], verdict: 'is the tag', tagColumn: 1 },
   { name: 'Menge', cells: ['3', '12'], verdict: 'is no tag' },
   {
     name: 'Bemerkung',
@@ -70,15 +77,28 @@ test.each([
 ])(
   'the only remaining column, $name with the cells $cells, $verdict',
   ({ name, cells, tagColumn }) => {
-    expect(guessTagColumn(columnsOf(name, ...cells))).toBe(tagColumn)
+    expect(guessTagColumn(columnsOf(name, ...cells))?.number).toBe(tagColumn)
     expect(guessTagColumn(columnsOf(`${name};b`, 'x;y', 'z;w'))).toBeUndefined()
   },
 )
 
-test('a first row is a plant if it has an integer above other integers', () => {
-  const isHeaderless = (first: string) =>
-    guessIsHeaderless(first.split(';'), columnsOf(first, '2;Moss', '3;Oak'))
-  expect([isHeaderless('1;Fern'), isHeaderless('Nr;Name')]).toEqual([true, false])
+test.each([
+  { header: '1;Fern', rows: ['2;Moss', '3;Oak'], isHeaderless: true },
+  { header: 'Nr;Name', rows: ['2;Moss', '3;Oak'], isHeaderless: false },
+  { header: 'Fern', rows: ['Moss', 'Ivy'], isHeaderless: true },
+  { header: 'Pflanze', rows: ['Moos', 'Efeu'], isHeaderless: true },
+  { header: 'Plant', rows: ['Moss', 'Ivy'], isHeaderless: false },
+])(
+  'the first row $header above $rows is a plant: $isHeaderless',
+  ({ header, rows, ...verdict }) => {
+    expect(guessIsHeaderless(columnsOf(header, ...rows))).toBe(verdict.isHeaderless)
+  },
+)
+
+test('the rest of a name is in the column of the epithets, which begin with small letters', () => {
+  const columns = columnsOf('Family;Cultivar;Art', 'Rosaceae;Maxima;alba', ';;× hybrida')
+  expect(guessRestOfName(columns)?.number).toBe(3)
+  expect(guessRestOfName(columns.slice(0, 2))).toBeUndefined()
 })
 
 test('the dialogue knows at most 75 names of columns', () => {
@@ -88,17 +108,16 @@ test('the dialogue knows at most 75 names of columns', () => {
 const answers = {
   encoding: 'windows-1252',
   sheet: "Bob's",
-  delimiter: '\t',
   columns: ['id', '', 'name'],
-  map: { id: 'Nr.', name: 'Height, cm' },
+  map: { id: ['Nr.'], name: ['Height, cm', 'Species'], tag: [] },
   idFrom: 7n as const,
 }
 
 test('the command line of a dialogue has the typed options, and one option for each answer', () => {
   const words = ['import', '--atomic', '--', 'my list.csv']
   expect(buildCommandLine(words, answers, { isWindows: false })).toBe(
-    "plants import --atomic --encoding windows-1252 --sheet 'Bob'\\''s' --delimiter tab " +
-      "--columns 'id,,name' --map 'id=Nr.,name=Height, cm' --id-from 7 " +
+    "plants import --atomic --encoding windows-1252 --sheet 'Bob'\\''s' " +
+      "--columns 'id,,name' --map 'id=Nr.,name=Height, cm,name=Species,tag=' --id-from 7 " +
       "-- 'my list.csv'",
   )
   expect(buildCommandLine(['import', 'a.csv'], { sheet: "Bob's" }, { isWindows: true })).toBe(

@@ -137,9 +137,9 @@ test('a chunk of an array has hardly more than 260,000 characters', async () => 
   const texts = (async function* () {
     yield `[${[record, record, record].join()}]`
   })()
+  const input = { name: 'a', signal: new AbortController().signal }
   const lengths: number[] = []
-  for await (const { records } of readDocument(texts, 'a', new AbortController().signal))
-    lengths.push(records.length)
+  for await (const { records } of readDocument(texts, {}, input)) lengths.push(records.length)
   expect(lengths).toEqual([2, 1])
 })
 

@@ -1,3 +1,4 @@
+import { assertDefined } from '../../../src/errors.js'
 import type { InputOptions, RawRecord } from '../../../src/formats/chunk.js'
 import { detectFormat, openFormat } from '../../../src/formats/detect.js'
 import { Mapper } from '../../../src/import/map-record.js'
@@ -39,22 +40,19 @@ export async function readRecords(
   const file = { name, head: bytes.subarray(0, 65_536), blocks: blocks(), isReadOnce, signal }
   const reader = await openFormat(file, options)
   const { format } = await detectFormat(file, options)
-  const otherFields = new Set<string>()
-  const mapper = new Mapper(options, reader, {
-    recordCount: 0,
-    otherFields,
-    otherColumns: otherFields,
-  })
+  const mapper = new Mapper(options, reader, { recordCount: 0 })
   const records: ReadRecord[] = []
-  for await (const chunk of reader.chunks)
+  for await (const chunk of reader.chunks) {
+    const results = mapper.map(chunk)
     for (const [index, raw] of chunk.records.entries()) {
       const at = { line: chunk.lines[index] ?? 0, raw }
-      records.push({ ...describeOutcome(mapper.map(raw)), ...at })
+      records.push({ ...describeOutcome(assertDefined(results[index])), ...at })
     }
-  return { records, otherFields, format }
+  }
+  return { records, otherFields: reader.fields.unreadNames, format }
 }
 
-function describeOutcome(mapped: ReturnType<Mapper['map']>): Partial<ReadRecord> {
+function describeOutcome(mapped: ReturnType<Mapper['map']>[number]): Partial<ReadRecord> {
   if ('error' in mapped) {
     const [word] = mapped.message.replace(/^Invalid plant: (?:the )?/, '').split(' ')
     return { problem: `${mapped.error}${mapped.error === 422 ? ` ${word}` : ''}` }

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { readTableHeads } from '../../../src/formats/detect.js'
+import { readSample } from '../../../src/formats/detect.js'
 import { findLikeliestHeader } from '../../../src/formats/header.js'
 import { formatRecords, readRecords } from './records.js'
 
@@ -14,12 +14,12 @@ test('the fields that no plant has are reported if they have values', async () =
   expect(read.otherFields).toEqual(new Set(['__proto__', 'colour']))
 })
 
-test.each<{ message: string; input: string; details?: string[]; map?: Record<string, string> }>([
+test.each<{ message: string; input: string; details?: string[]; map?: Record<string, string[]> }>([
   {
     message: 'stdin has no column "name"',
     details: ['line 1: "No", "Nom"'],
     input: 'No;Nom\n',
-    map: { id: 'No' },
+    map: { id: ['No'] },
   },
   {
     message: 'stdin has no columns "id", "name"',
@@ -30,13 +30,13 @@ test.each<{ message: string; input: string; details?: string[]; map?: Record<str
     message: 'stdin has no columns "name", "Family"',
     details: ['line 1: "id"'],
     input: 'id\n',
-    map: { tag: 'Family' },
+    map: { tag: ['Family'] },
   },
   { message: 'Several columns of stdin could be the name: 2, 3', input: 'id,name,Name\n' },
   {
     message: 'Several columns of stdin could be the name: 2, 3',
     input: 'id,name,name\n',
-    map: { name: 'name' },
+    map: { name: ['name'] },
   },
 ])('the header of the table $input is rejected: $message', async (example) => {
   const { message, details, input, map = {} } = example
@@ -77,41 +77,41 @@ test.each<[title: string, input: string, names: string]>([
   })
 })
 
-test.each<{ title: string; input: string; map: Record<string, string>; records: string[] }>([
+test.each<{ title: string; input: string; map: Record<string, string[]>; records: string[] }>([
   {
     title: 'below titles',
     input: 'Stock, 2026\n\nNr;Sorte;Beet\n1;Rosa;2\n',
-    map: { id: '1', name: '2' },
+    map: { id: ['1'], name: ['2'] },
     records: ['4: 1 Rosa'],
   },
   {
     title: 'whatever is in the cells of plants',
     input: 'Nr,Beet,Name\n1,3,Fern\n3,1,Moss\n',
-    map: { id: '1', name: '3' },
+    map: { id: ['1'], name: ['3'] },
     records: ['2: 1 Fern', '3: 3 Moss'],
   },
   {
     title: 'above plants that have more cells',
     input: ',Sorte,Beet\n0,Rosa,a\n1,Oak,b,c\n',
-    map: { id: '1', name: '2' },
+    map: { id: ['1'], name: ['2'] },
     records: ['2: 0 Rosa', '3: 400'],
   },
   {
     title: 'next to columns by name',
     input: 'a\nNr,2,Kind\n1,x,Fern\n',
-    map: { id: '1', name: 'kind' },
+    map: { id: ['1'], name: ['kind'] },
     records: ['3: 1 Fern'],
   },
   {
     title: 'of a column without a name',
     input: 'id,,,\n1,,Fern,x\n',
-    map: { name: '3', tag: '4' },
+    map: { name: ['3'], tag: ['4'] },
     records: ['2: 1 Fern/x'],
   },
   {
     title: 'without those of a rejects file, whose header is its first row',
     input: 'rejected_line,rejected_reason,Nr,Sorte,\n7,x,1,Rosa,y,z\n8,x,2,Oak,,\n',
-    map: { id: '1', name: '2' },
+    map: { id: ['1'], name: ['2'] },
     records: ['2: 400', '3: 2 Oak'],
   },
 ])('the columns of a table are found by their numbers $title', async ({ input, map, records }) => {
@@ -120,13 +120,15 @@ test.each<{ title: string; input: string; map: Record<string, string>; records: 
 
 test('a number in --map that is the name of a column is that name', async () => {
   const input = 'Trees\n1,2,3\nOak,7,9\n'
-  const map = { id: '2', name: '1' }
+  const map = { id: ['2'], name: ['1'] }
   expect(formatRecords(await readRecords(input, { ...csv, map }))).toEqual(['3: 7 Oak'])
 })
 
 test('a number in --map that is above the last column is rejected', async () => {
   const input = 'Nr,Name\n1,a\n'
-  await expect(readRecords(input, { ...csv, map: { id: '1', name: '3' } })).rejects.toMatchObject({
+  await expect(
+    readRecords(input, { ...csv, map: { id: ['1'], name: ['3'] } }),
+  ).rejects.toMatchObject({
     message: 'stdin has no column "3"',
     details: ['line 1: "Nr", "Name"'],
   })
@@ -142,7 +144,7 @@ test('the first rows of a table can be read for a dialogue, whatever columns it 
     yield input.head
   }
   const options = { map: {}, ifExists: 'same' as const }
-  const heads = await readTableHeads({ ...input, blocks: blocks() }, options)
+  const { heads } = await readSample({ ...input, blocks: blocks() }, options)
   expect(heads).toMatchObject([
     {
       delimiter: ';',
@@ -158,7 +160,9 @@ test('white space, case and accents in a header do not matter, also for --map', 
     ['common name', '3: 1 a'],
     [' Latin\tname', '3: 1 b'],
   ] as const)
-    expect(formatRecords(await readRecords(input, { ...csv, map: { name } }))).toEqual([record])
+    expect(formatRecords(await readRecords(input, { ...csv, map: { name: [name] } }))).toEqual([
+      record,
+    ])
 })
 
 test.each([
@@ -166,7 +170,7 @@ test.each([
   { header: 'No,Sorte scho\u0308n', id: 'no', name: 'Sorte sch\u00f6n' },
   { header: 'N\u00ado,Na\u200bme', id: 'no', name: 'name' },
 ])('the columns of the header $header are found as $id and $name', async ({ header, id, name }) => {
-  const read = await readRecords(`${header}\n1,a\n`, { ...csv, map: { id, name } })
+  const read = await readRecords(`${header}\n1,a\n`, { ...csv, map: { id: [id], name: [name] } })
   expect(formatRecords(read)).toEqual(['2: 1 a'])
 })
 
@@ -187,20 +191,20 @@ test('a table with one column may have commas in its cells', async () => {
   expect(await readRecords('name\nRose, red\nRose, white\n', options)).toBeDefined()
 })
 
-const askHint = 'or run the command on a terminal, which asks'
+const askHint = 'On a terminal, an import of a file asks for them'
 
 test.each<{ input: string; options: object; message: string; hint: string }>([
   {
     input: 'Nr,Kind\n1,Fern\n',
     options: {},
     message: 'stdin has no columns "id", "name"',
-    hint: `Name the columns with --map id=COLUMN,name=COLUMN, ${askHint}`,
+    hint: `Name the columns with --map name=COLUMN,tag=COLUMN,id=COLUMN. ${askHint}`,
   },
   {
     input: 'id,tag\n1,red\n',
     options: {},
     message: 'stdin has no column "name"',
-    hint: `Name the columns with --map name=COLUMN, ${askHint}`,
+    hint: `Name the columns with --map name=COLUMN,tag=COLUMN,id=COLUMN. ${askHint}`,
   },
   {
     input: 'name,tag\nFern,wet\n',
@@ -212,7 +216,7 @@ test.each<{ input: string; options: object; message: string; hint: string }>([
     input: '{"id":1,"kind":"red"}\n',
     options: { format: 'ndjson' },
     message: 'stdin has no key "name"',
-    hint: `Name the keys with --map name=KEY, ${askHint}`,
+    hint: `Name the keys with --map name=KEY,tag=KEY,id=KEY. ${askHint}`,
   },
   {
     input: '1,Rose,red\n',

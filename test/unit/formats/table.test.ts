@@ -211,7 +211,7 @@ test.each([
   { name: 'f01c-bars-in-a-cell', columns: ['Purslane/salad | soup | tea', 'Ginger/tea'] },
 ])('a cell with many delimiters does not decide the delimiter of $name', async (row) => {
   const input = readFileSync(join(lists, `${row.name}.csv`))
-  const options = { map: { name: '1', tag: '2' }, idFrom: 1n }
+  const options = { map: { name: ['1'], tag: ['2'] }, idFrom: 1n }
   const { records } = await readRecords(input, { ...csv, ...options })
   expect(records.map(({ raw }) => (raw as string[]).slice(0, 2).join('/'))).toEqual(row.columns)
 })

@@ -102,7 +102,7 @@ test.each(['a.csv kinds.csv', 'kinds.csv a.csv'])(
       2,
       'plants: kinds.csv has no columns "id", "name"\n' +
         '  line 1: "Nr", "Kind"\n' +
-        '  Name the columns with --map id=COLUMN,name=COLUMN, or run the command on a terminal, which asks\n',
+        '  Name the columns with --map name=COLUMN,tag=COLUMN,id=COLUMN. On a terminal, an import of a file asks for them\n',
     ])
     expect(await user.run('list')).toMatchObject({ out: '' })
     expect(await user.import('kinds.csv --map id=Nr,name=Kind')).toMatchObject({ created: 1 })

@@ -44,6 +44,16 @@ plants: Rejected 1 plant
 `,
   },
   {
+    command: ['import', 'r.csv', '--by-name'],
+    files: { 'r.csv': '"name","tag"\n"1","Fern","shade"\n"2","Moss","wet"\n' },
+    err: `\
+plants: r.csv:2: The row has 3 cells, but the header has 2
+plants: r.csv:3: The row has 3 cells, but the header has 2
+plants: Rejected 2 plants
+  If the header lacks the name of a column, as in a table that R writes, add the name. Otherwise, put each cell that contains the delimiter in double quotes. Correct the input, and run the command again. To write all rejected records to a file, add --rejects FILE
+`,
+  },
+  {
     command: ['import', 'names.json'],
     files: { 'names.json': '["Rose","Oak"]' },
     err: `\
@@ -109,10 +119,20 @@ test('the rejected records of plants that exist change them, as the hint says', 
   const path = join(user.home, 'r.csv')
   expect(err).toContain(
     `To change the plants that exist, import ${path} with the same options, ` +
-      '--if-exists update and a new --rejects file. If the records are other plants, give them other ids\n',
+      '--if-exists update and a new --rejects file. ' +
+      'If the records are other plants, ignore their ids: --map id= --by-name\n',
   )
   const result = await user.import('r.csv --if-exists update --rejects r2.csv')
   expect(result).toMatchObject({ code: 0, updated: 1 })
+})
+
+test('a second list with the same ids is imported as other plants, as the hint says', async () => {
+  const user = new ImportSandbox()
+  await user.run(['create', '--id', '1', '--name', 'Fern'])
+  user.write('list.csv', 'id,name\n1,Rose\n')
+  const { err } = await user.import('list.csv')
+  expect(err).toContain('If the records are other plants, ignore their ids: --map id= --by-name\n')
+  expect(await user.import('list.csv --map id= --by-name')).toMatchObject({ code: 0, created: 1 })
 })
 
 test('a list with names in quotes is imported with the cell that the hint names', async () => {

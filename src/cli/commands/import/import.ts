@@ -6,6 +6,7 @@ import {
   parseNonEmptyString,
 } from '../../../config/option-values.js'
 import { createUsageError } from '../../../errors.js'
+import { foldName } from '../../../formats/columns.js'
 import { listWindowsEncodings } from '../../../formats/common-encodings.js'
 import { formatNames } from '../../../formats/write.js'
 import type { ImportInput } from '../../../import/input-file.js'
@@ -213,8 +214,8 @@ function parseDelimiter(flag: string, text: string): string {
 }
 
 /**
- * Parses `id=Nr,name=Kind`. A column may have "," and "=" in its name, so the option is divided
- * only before the name of a field and "=".
+ * Parses `id=Nr,name=Genus,name=Species`. A column may have "," and "=" in its name, so the option
+ * is divided only before the name of a field and "=".
  */
 function parseMap(
   flag: string,
@@ -232,9 +233,14 @@ function parseMap(
         text,
         'name=Kind,tag=Family',
       )
-    if (map[field] !== undefined)
+    const column = parts.join('=').trim()
+    const columns = map[field] ?? []
+    const mayJoin = field === 'name' && columns.length > 0 && column !== ''
+    if (map[field] !== undefined && !mayJoin)
       throw createUsageError(`${flag} names two columns for the ${field}`, leaveOutHint)
-    map[field] = parts.join('=').trim()
+    if (columns.map(foldName).includes(foldName(column)))
+      throw createUsageError(`${flag} names one column twice for the ${field}`, leaveOutHint)
+    map[field] = column === '' ? [] : [...columns, column]
   }
   return map
 }

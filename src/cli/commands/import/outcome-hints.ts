@@ -93,16 +93,21 @@ export class OutcomeHints {
 
   #describe(
     cause: Cause,
-    { file, isCauseOfAll, rejects }: ImportOutcome & { file: string; isCauseOfAll: boolean },
+    {
+      file,
+      isCauseOfAll,
+      isNothingStored,
+      rejects,
+    }: ImportOutcome & { file: string; isCauseOfAll: boolean },
   ): string | undefined {
     const { byName, idFrom, map } = this.#plan
     switch (cause) {
       case 'conflict':
-        return idFrom === undefined ? describeConflict(rejects) : undefined
+        return idFrom === undefined ? describeConflict(rejects, byName) : undefined
       case 'unreadableConflict':
         return idFrom === undefined ? unreadableConflictHint : undefined
       case 'surplusCells':
-        return 'Put each cell that contains the delimiter in double quotes'
+        return isNothingStored ? unnamedColumnHint : quoteCellsHint
       case 'repeatedId':
         return 'Where an id occurs twice, give each plant an id of its own, or delete one of the records'
       case 'generatedId':
@@ -112,7 +117,7 @@ export class OutcomeHints {
       case 'missingId':
         return idOptionsHint
       case 'quotedId':
-        return describeUnquoting(file, map.id || 'id')
+        return describeUnquoting(file, map.id?.[0] ?? 'id')
       case 'formattedId':
         return formattedIdHint
       case 'otherQuotes':
@@ -138,6 +143,10 @@ const formattedIdHint =
 const saveFormulasHint =
   'To save the values of the formulas, open the workbook in a spreadsheet, and save it. ' +
   'Then run the command again'
+const quoteCellsHint = 'Put each cell that contains the delimiter in double quotes'
+const unnamedColumnHint =
+  'If the header lacks the name of a column, as in a table that R writes, add the name. ' +
+  'Otherwise, put each cell that contains the delimiter in double quotes'
 const takenNameHint = 'Another import runs at the same time. Run the same command again'
 const movedRowsHint =
   'If the list is stored and its rows have moved, import it with --by-name or with ids of its own. ' +
@@ -148,14 +157,17 @@ const unreadableConflictHint =
   'that has its id. To skip plants that exist, add --if-exists skip, or use a token that may read'
 
 function describeTextIds(plan: ImportPlan): string {
-  if (plan.map.id)
+  if (plan.map.id?.length)
     return 'To ignore the ids, give id= instead of the id in --map, and add --by-name'
   return `To ignore invalid ids, add --map id=${assignsIds(plan) ? '' : ' --by-name'}`
 }
 
+const giveIdsHint = 'If the records are other plants, give them ids of their own'
+const ignoreIdsHint = 'If the records are other plants, ignore their ids: --map id= --by-name'
+
 /** A rejects file is not overwritten, so it is imported instead of the same input. */
-function describeConflict(rejects: string | undefined): string {
-  const otherIdsHint = 'If the records are other plants, give them other ids'
+function describeConflict(rejects: string | undefined, isFoundByName = false): string {
+  const otherIdsHint = isFoundByName ? giveIdsHint : ignoreIdsHint
   return rejects === undefined
     ? `To keep the plants that exist, add --if-exists skip. To change them, add --if-exists update. ${otherIdsHint}`
     : `To change the plants that exist, import ${rejects} with the same options, --if-exists update and a new --rejects file. ${otherIdsHint}`

@@ -5,7 +5,7 @@ import {
   countRejectedRecords,
   countStoredRecords,
 } from '../../../import/counts.js'
-import { describeRejectedRecord, type RejectedRecord } from '../../../import/format-rejects.js'
+import type { RejectedRecord } from '../../../import/format-rejects.js'
 import type { Importer } from '../../../import/importer.js'
 import type { InputNotes } from '../../../import/input-notes.js'
 import type { ImportPlan, InputReader } from '../../../import/inputs.js'
@@ -38,18 +38,26 @@ export class ImportReport {
   readonly #rejectsFile: RejectsFile | undefined
   readonly #progress: Progress
   readonly #hints: OutcomeHints
+  /** What the dialogue has printed, and is not printed again; undefined without a dialogue. */
+  readonly #shownLines: Set<string> | undefined
   #shownRejectionCount = 0
   /** How many rejected records were not printed, because there are too many. */
   #unlistedRejectionCount = 0
   #shownChangeCount = 0
 
-  constructor(plan: ImportPlan, context: CommandContext, rejectsFile: RejectsFile | undefined) {
+  constructor(
+    plan: ImportPlan,
+    context: CommandContext,
+    rejectsFile: RejectsFile | undefined,
+    shownLines?: Set<string>,
+  ) {
     const { io, reporter } = context
     this.#plan = plan
     this.#context = context
     this.#rejectsFile = rejectsFile
     this.#progress = new Progress(io, reporter.showsProgress, 0)
     this.#hints = new OutcomeHints(plan)
+    this.#shownLines = shownLines
   }
 
   async reportChunk(
@@ -65,30 +73,30 @@ export class ImportReport {
     })
     const { reporter } = this.#context
     this.#hints.noteRejections(rejections, file)
-    const newRejections = this.#omitShownRejections(rejections, file)
     const maxRejections = reporter.isJson ? Infinity : maxShown - this.#shownRejectionCount
-    const reportedRejections = newRejections.slice(0, maxRejections)
-    this.#shownRejectionCount += reportedRejections.length
-    this.#unlistedRejectionCount += newRejections.length - reportedRejections.length
-    if (reportedRejections.length > 0) {
+    const shownRejections = rejections.slice(0, maxRejections)
+    this.#shownRejectionCount += shownRejections.length
+    this.#unlistedRejectionCount += rejections.length - shownRejections.length
+    const newRejections = shownRejections.filter(({ line, message }) =>
+      this.#isNewLine(`${file}:${line}: ${message}`),
+    )
+    if (newRejections.length > 0) {
       await this.#progress.clear()
       await reporter.reportRejected(
-        reportedRejections.map(({ line, error, message }) => ({ error, message, file, line })),
+        newRejections.map(({ line, error, message }) => ({ error, message, file, line })),
       )
     }
     if (this.#plan.dryRun) await this.#writeChanges(outcomes)
   }
 
-  /** Omits the records that the dialogue has shown. Programs get all rejected records. */
-  #omitShownRejections(
-    rejections: readonly RejectedRecord[],
-    file: string,
-  ): readonly RejectedRecord[] {
-    const { shownRejections } = this.#plan
-    if (shownRejections === undefined || this.#context.reporter.isJson) return rejections
-    return rejections.filter(
-      ({ line, message }) => !shownRejections.has(describeRejectedRecord(file, line, message)),
-    )
+  #isNewLine(line: string): boolean {
+    if (this.#shownLines?.has(line)) return false
+    this.#shownLines?.add(line)
+    return true
+  }
+
+  async #warn(text: string, label?: 'warning'): Promise<void> {
+    if (this.#isNewLine(text)) await this.#context.reporter.warn(text, label)
   }
 
   async #writeChanges(outcomes: readonly Outcome[]): Promise<void> {
@@ -111,21 +119,18 @@ export class ImportReport {
   }
 
   async reportInputEnd(reader: InputReader, file: string): Promise<void> {
-    const { reporter } = this.#context
-    // The dialogue has shown these warnings. Programs get them with the other warnings.
-    if (this.#plan.hasShownWarnings && !reporter.isJson) return
-    const warnings = describeUnreadCells(reader, file, this.#plan)
+    const warnings = describeUnreadCells(reader, file)
     if (warnings.length > 0) await this.#progress.clear()
-    for (const warning of warnings) await reporter.warn(warning)
+    for (const warning of warnings) await this.#warn(warning)
   }
 
   async writeSummary(importer: Importer): Promise<void> {
     await this.#progress.clear()
-    const { notes, counts, isComplete } = importer
+    const { counts, isComplete } = importer
     const finishedCount = countFinishedRecords(counts)
     if (finishedCount === 0 && isComplete)
       await this.#context.reporter.warn(describeEmptyInput(this.#plan), 'warning')
-    await this.#warnOfNotes(notes)
+    await this.writeWarnings(importer)
 
     const { dryRun } = this.#plan
     const { skipped, unknown } = counts
@@ -146,12 +151,12 @@ export class ImportReport {
       .catch(ignoreClosedPipe)
   }
 
-  async #warnOfNotes(notes: InputNotes): Promise<void> {
+  /** Warns of what was not read in the inputs, or was read otherwise than a person may expect. */
+  async writeWarnings({ notes }: Importer): Promise<void> {
+    await this.#progress.clear()
     const { emptyRows } = notes
     if (emptyRows > 0)
-      await this.#context.reporter.warn(
-        `Skipped ${countRows(emptyRows)} without an id, a name and a tag`,
-      )
+      await this.#warn(`Skipped ${countRows(emptyRows)} without an id, a name and a tag`)
     await this.#warnOfUnusedOptions(notes)
     await this.#warnOfGuessedHeaders(notes)
     await this.#warnOfMultilineRows(notes)
@@ -163,15 +168,13 @@ export class ImportReport {
   async #warnOfUnusedOptions({ unusedOptions }: InputNotes): Promise<void> {
     for (const { file, options } of unusedOptions) {
       const [verb, end] = options.length === 1 ? ['does', 'was'] : ['do', 'were']
-      await this.#context.reporter.warn(
-        `${options.join(' and ')} ${verb} not apply to ${file}, and ${end} ignored`,
-      )
+      await this.#warn(`${options.join(' and ')} ${verb} not apply to ${file}, and ${end} ignored`)
     }
   }
 
   async #warnOfGuessedHeaders({ guessedHeaders }: InputNotes): Promise<void> {
     for (const { file, header } of guessedHeaders)
-      await this.#context.reporter.warn(
+      await this.#warn(
         `Line ${header.guessedLine} of ${file} is read as the header: ${listNames(header.names)}. ` +
           'If it is a plant, name the columns with --columns',
       )
@@ -179,32 +182,28 @@ export class ImportReport {
 
   async #warnOfMultilineRows({ multilineRows }: InputNotes): Promise<void> {
     for (const { file, line } of multilineRows)
-      await this.#context.reporter.warn(
+      await this.#warn(
         `${file}:${line}: A quoted cell spans several lines. ` +
           'If quotes are ordinary characters in this table, add --no-quotes',
       )
   }
 
   async #warnOfOtherNames({ otherColumns, otherFields }: InputNotes): Promise<void> {
-    const { reporter } = this.#context
     if (otherColumns.size > 0)
-      await reporter.warn(describeUnknownFields([...otherColumns], 'column'), 'warning')
-    if (otherFields.size > 0)
-      await reporter.warn(describeUnknownFields([...otherFields]), 'warning')
+      await this.#warn(describeUnknownFields([...otherColumns], 'column'), 'warning')
+    if (otherFields.size > 0) await this.#warn(describeUnknownFields([...otherFields]), 'warning')
   }
 
   async #warnOfOtherSheets({ otherSheets }: InputNotes): Promise<void> {
     for (const { file, sheet } of otherSheets)
-      await this.#context.reporter.warn(
+      await this.#warn(
         `The sheet ${listNames([sheet])} of ${file} has the columns, too. To import it, add --sheet`,
       )
   }
 
   async #warnOfIgnoredCells({ surplusRows }: InputNotes): Promise<void> {
     if (surplusRows > 0)
-      await this.#context.reporter.warn(
-        `Ignored the cells to the right of the header in ${countRows(surplusRows)}`,
-      )
+      await this.#warn(`Ignored the cells to the right of the header in ${countRows(surplusRows)}`)
   }
 
   #findRejectsPath(): string | undefined {

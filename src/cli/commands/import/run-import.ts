@@ -5,8 +5,9 @@
  * opened or created. If that fails on a terminal, a dialogue may complete the options. Then an
  * `Importer` writes the records to the target that `openTarget` has opened.
  */
-import { assertDefined, createUsageError, PlantsError } from '../../../errors.js'
+import { assertDefined, createUsageError } from '../../../errors.js'
 import { separatePairsHint } from '../../../formats/missing-fields.js'
+import { countStoredRecords } from '../../../import/counts.js'
 import { assertRejectsName } from '../../../import/format-rejects.js'
 import { Importer } from '../../../import/importer.js'
 import { addFingerprint } from '../../../import/input-file.js'
@@ -33,17 +34,32 @@ export async function runImport(
   context: CommandContext,
   argv: readonly string[],
 ): Promise<void> {
-  const { io } = context
   assertNoPairs(typedPlan)
   const rejectsFile = await prepareRejectsFile(typedPlan, context)
-  const { plan, firstReader, greatestId } = await openInputs(typedPlan, context, argv)
+  try {
+    const inputs = await openInputs(typedPlan, context, argv)
+    const report = new ImportReport(inputs.plan, context, rejectsFile, inputs.shownLines)
+    const importer = await importInputs(inputs, context, report, rejectsFile)
+    await report.writeSummary(importer)
+    report.assertComplete(importer)
+  } finally {
+    rejectsFile?.discard()
+  }
+}
+
+async function importInputs(
+  { plan, firstReader, greatestId }: Inputs,
+  context: CommandContext,
+  listener: ImportReport,
+  rejectsFile?: RejectsFile,
+): Promise<Importer> {
+  const { io } = context
   let target: ImportTarget | undefined
   try {
     if (plan.rejects !== undefined) assertRejectsName(plan.rejects, firstReader)
     target = await openTarget(plan, context)
     const { store, maxRecords } = target
     const names = plan.byName && (await PlantNames.read(store, greatestId, io.getStopSignal()))
-    const listener = new ImportReport(plan, context, rejectsFile)
     const importer = new Importer({ plan, names, rejectsFile, maxRecords, listener, io })
     try {
       await importAll(importer, target, firstReader, plan)
@@ -52,10 +68,8 @@ export async function runImport(
       if (mayNotBeRepeated(plan, context)) rejectsFile?.finish()
       throw await listener.explainFailure(error, importer)
     }
-    await listener.writeSummary(importer)
-    listener.assertComplete(importer)
+    return importer
   } finally {
-    rejectsFile?.discard()
     await target?.close()
     firstReader.close()
   }
@@ -94,6 +108,8 @@ interface Inputs {
   greatestId: bigint | undefined
   /** The first input. It stays open until it is imported. */
   firstReader: InputReader
+  /** The rejected records and the warnings that the dialogue has printed. */
+  shownLines?: Set<string>
 }
 
 /**
@@ -110,9 +126,10 @@ async function openInputs(
     const mayAsk = context.mayAsk && plan.inputs.every(canBeReadTwice)
     if (!isInputError(failure) || !mayAsk) throw failure
     const { completePlan } = await import('../../import-dialogue/complete-plan.js')
-    const showDryRun = (dryRun: ImportPlan) => showOutcomes(dryRun, context)
-    const complete = await completePlan({ plan, failure, context, argv, showDryRun })
-    return examinePlan(complete, context.io)
+    const shownLines = new Set<string>()
+    const showOutcomes = (complete: ImportPlan) => showDryRun(complete, context, shownLines)
+    const complete = await completePlan({ plan, failure, context, argv, showOutcomes })
+    return { ...(await examinePlan(complete, context.io)), shownLines }
   }
 }
 
@@ -129,18 +146,20 @@ async function examinePlan(typedPlan: ImportPlan, io: Io): Promise<Inputs> {
 }
 
 /**
- * Shows in the dialogue what an import would do. If records would be rejected, the dry run reports
- * that and fails, but the dialogue continues.
+ * Shows in the dialogue what an import would do.
+ *
+ * @returns how many plants the import would create or change
  */
-async function showOutcomes(
+async function showDryRun(
   { atomic: _, rejects: __, ...plan }: ImportPlan,
   context: CommandContext,
-): Promise<void> {
-  try {
-    await runImport(plan, context, [])
-  } catch (error) {
-    if (!(error instanceof PlantsError) || error.kind !== 'incomplete') throw error
-  }
+  shownLines: Set<string>,
+): Promise<number> {
+  const inputs = await examinePlan({ ...plan, dryRun: true }, context.io)
+  const report = new ImportReport(inputs.plan, context, undefined, shownLines)
+  const importer = await importInputs(inputs, context, report)
+  await report.writeWarnings(importer)
+  return countStoredRecords(importer.counts)
 }
 
 async function importAll(
