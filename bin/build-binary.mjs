@@ -8,13 +8,7 @@ import { execa } from 'execa'
 import { rolldown } from 'rolldown'
 import packageLock from '../package-lock.json' with { type: 'json' }
 import config from '../rolldown.config.mjs'
-import {
-  application,
-  describeLibrary,
-  describePackage,
-  formatSbom,
-  sbomName,
-} from './build/sbom.mjs'
+import { describePackage, formatSbom, sbomName } from './build/sbom.mjs'
 import { findHostTarget, formatExecutableName, targets } from './build/targets.mjs'
 
 const root = join(import.meta.dirname, '..')
@@ -39,30 +33,6 @@ const compileOptions = [
   '--compile-jit-policy=16',
 ]
 
-/**
- * The libraries in Bun, whose versions are in `process.versions`. The list cannot be taken from
- * there, because `process.versions` also has programs that Bun only imitates, such as V8.
- */
-const bunLibraries = [
-  'ares',
-  'boringssl',
-  'icu',
-  'libarchive',
-  'libdeflate',
-  'llhttp',
-  'lolhtml',
-  'lshpack',
-  'mimalloc',
-  'picohttpparser',
-  'sqlite',
-  'tinycc',
-  'usockets',
-  'uwebsockets',
-  'webkit', // JavaScriptCore is a part of it.
-  'zlib',
-  'zstd',
-]
-
 const names = process.argv.length > 2 ? process.argv.slice(2) : [host]
 const chosenTargets = names.includes('all') ? Object.keys(targets) : names
 const unknownTarget = chosenTargets.find((name) => !Object.hasOwn(targets, name))
@@ -78,7 +48,7 @@ async function build() {
   mkdirSync(work, { recursive: true })
   await bundle()
   writeNotices()
-  await writeSbom()
+  writeSbom()
   for (const target of chosenTargets) await compile(target)
   rmSync(work, { recursive: true })
 }
@@ -105,31 +75,11 @@ function writeNotices() {
   writeFileSync(join(release, 'LICENSES.txt'), notices.join('\n'))
 }
 
-/**
- * Writes the bill of materials of the bundle, with Bun and the libraries in it. All targets have
- * the same version of Bun, so the libraries are those of the Bun of this machine.
- */
-async function writeSbom() {
-  const { components, dependencies } = JSON.parse(readFileSync(join(work, sbomName), 'utf8'))
-  const { version, path } = findBun(host)
-  const bun = describePackage({ name: 'bun', version, license: 'MIT' })
-  const { stdout } = await execa(join(root, path), ['-p', 'JSON.stringify(process.versions)'])
-  const libraries = listLibraries(JSON.parse(stdout))
-  const refs = libraries.map((library) => library['bom-ref'])
-  const bunDependencies = [
-    { ref: application['bom-ref'], dependsOn: [bun['bom-ref']] },
-    { ref: bun['bom-ref'], dependsOn: refs },
-    ...refs.map((ref) => ({ ref, dependsOn: [] })),
-  ]
-  const text = formatSbom([...components, bun, ...libraries], [...dependencies, ...bunDependencies])
-  writeFileSync(join(release, sbomName), text)
-}
-
-function listLibraries(versions) {
-  return bunLibraries.map((name) => {
-    if (versions[name] === undefined) throw new Error(`Bun does not name its version of ${name}`)
-    return describeLibrary(name, versions[name])
-  })
+/** Writes the bill of materials of the bundle, with Bun. */
+function writeSbom() {
+  const { components } = JSON.parse(readFileSync(join(work, sbomName), 'utf8'))
+  const bun = describePackage({ name: 'bun', version: findBun(host).version, license: 'MIT' })
+  writeFileSync(join(release, sbomName), formatSbom([...components, bun]))
 }
 
 async function compile(target) {

@@ -1,15 +1,11 @@
 import { dirname } from 'node:path'
 import { expect, test } from 'vitest'
 import { listedCommands } from '../src/cli/commands/index.js'
-import exemptions from './exemptions.json'
 import { findMessages } from './helpers/expect/messages.js'
 import {
   findExports,
-  findFunctionNames,
   findImports,
-  hasLongLine,
   type Import,
-  lacksVerb,
   listSourceFiles,
   readSource,
 } from './helpers/expect/source.js'
@@ -172,33 +168,13 @@ test('a message of a module below cli names no option, command or environment va
   expect(wrong.filter((line) => !line.endsWith(': '))).toEqual([])
 })
 
-test('no name of a function ends in Of or In, or begins with a participle', () => {
-  const names = new Set(files.flatMap((file) => findFunctionNames(readSource(file))))
-  expect(names.size).toBeGreaterThan(500)
-  expectOnlyExempted([...names].filter(lacksVerb), exemptions.functionsWithoutVerb)
-})
-
-test('no two files export the same name', () => {
-  const exported = files.flatMap((file) => findExports(readSource(file)))
-  const repeated = exported.filter((name, index) => exported.indexOf(name) !== index)
-  // Each file of a command exports the function that defines it.
-  const names = new Set(repeated.filter((name) => name !== 'define'))
-  expectOnlyExempted([...names], exemptions.namesExportedTwice)
-})
-
-test('no line has more than 100 characters, not even a comment', () => {
-  const longFiles = files.filter((file) => hasLongLine(readSource(file)))
-  expectOnlyExempted(longFiles, exemptions.filesWithLongLines)
-})
-
 test('only platform and server read the clock themselves', () => {
   const clock = /\bDate\.now\b|\bnew Date\(\)|\bperformance\.now\b|\bprocess\.(?:uptime|hrtime)\b/
   const others = files.filter((file) => !/^src\/(platform|server)\//.test(file))
-  expectOnlyExempted(
-    others.filter((file) => clock.test(readSource(file))),
-    // A response without a date is measured by the clock of this machine.
-    ['src/stores/http/explain.ts'],
-  )
+  // A response without a date is measured by the clock of this machine.
+  expect(others.filter((file) => clock.test(readSource(file)))).toEqual([
+    'src/stores/http/explain.ts',
+  ])
 })
 
 test('no test waits for time to pass', () => {
@@ -208,14 +184,6 @@ test('no test waits for time to pass', () => {
   const tests = listSourceFiles('test').filter((file) => !exempted.includes(file))
   expect(tests.filter((file) => pattern.test(readSource(file)))).toEqual([])
 })
-
-/** Rules that came later than the code have exemptions, which only become fewer: a stale one fails. */
-function expectOnlyExempted(found: readonly string[], exempted: readonly string[]): void {
-  const unexpected = found.filter((name) => !exempted.includes(name))
-  const staleExemptions = exempted.filter((name) => !found.includes(name))
-  expect({ unexpected, staleExemptions }).toEqual({ unexpected: [], staleExemptions: [] })
-  expect(exempted).toEqual(exempted.toSorted())
-}
 
 function parseModule(file: string): string {
   return file.split(/[/.]/)[1] ?? ''

@@ -1,6 +1,6 @@
-import { existsSync, readdirSync, readFileSync } from 'node:fs'
-import { dirname, join } from 'node:path'
-import { application, describePackage, formatSbom, sbomName } from './sbom.mjs'
+import { readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { describePackage, formatSbom, sbomName } from './sbom.mjs'
 
 const root = join(import.meta.dirname, '../..')
 
@@ -11,15 +11,11 @@ const root = join(import.meta.dirname, '../..')
 export const bundledPackages = {
   name: 'bundled-packages',
   generateBundle(_, bundle) {
-    const folders = listPackageFolders(listRenderedModules(bundle))
-    // The bundler also loads modules of which no code is left in the bundle.
-    const loadedFolders = listPackageFolders([...this.getModuleIds()])
-    const allFolders = [...new Set([...folders, ...loadedFolders])]
+    const folders = listPackageFolders(bundle)
     const introduction = 'plant-store contains code of these packages.\n'
     const source = [introduction, ...formatNotices(folders)].join('\n')
     this.emitFile({ type: 'asset', fileName: 'THIRD-PARTY.txt', source })
-    const components = folders.map((folder) => describePackage(readManifest(folder)))
-    const sbom = formatSbom(components, listDependencies(folders, allFolders))
+    const sbom = formatSbom(folders.map((folder) => describePackage(readManifest(folder))))
     this.emitFile({ type: 'asset', fileName: sbomName, source: sbom })
   },
 }
@@ -27,16 +23,12 @@ export const bundledPackages = {
 /** The bundler adds this module of its own, with helpers such as the one that loads CommonJS. */
 const bundlerRuntime = { id: '\0rolldown/runtime.js', folder: join(root, 'node_modules/rolldown') }
 
-/** Lists the modules of which code is in a bundle. */
-function listRenderedModules(bundle) {
+/** Lists the folders of the packages of which code is in a bundle, each once. */
+function listPackageFolders(bundle) {
   const chunks = Object.values(bundle).filter(({ type }) => type === 'chunk')
   const modules = chunks.flatMap((chunk) => Object.entries(chunk.modules))
-  return modules.filter(([, { renderedLength }]) => renderedLength > 0).map(([id]) => id)
-}
-
-/** Lists the folders of the packages that modules belong to, each once. */
-function listPackageFolders(ids) {
-  return [...new Set(ids.flatMap((id) => findPackageFolder(id) ?? []))]
+  const rendered = modules.filter(([, { renderedLength }]) => renderedLength > 0)
+  return [...new Set(rendered.flatMap(([id]) => findPackageFolder(id) ?? []))]
 }
 
 /** @returns undefined for a module of the program itself */
@@ -46,60 +38,11 @@ function findPackageFolder(id) {
 
 const packageFolder = /.*[\\/]node_modules[\\/](?:@[^\\/]+[\\/])?[^\\/]+/
 
-/**
- * Lists the bundled packages on which the program and each bundled package depend. A package that
- * only exports other packages, such as @inquirer/prompts, is loaded, but leaves no code in the
- * bundle. Its dependencies count as dependencies of the package that imports it.
- */
-function listDependencies(bundledFolders, loadedFolders) {
-  /** Finds the packages of these names, or instead of one without code, what it depends on. */
-  const findBundled = (from, names) =>
-    names
-      .map((name) => resolveFolder(from, name))
-      .filter((folder) => loadedFolders.includes(folder))
-      .flatMap((folder) =>
-        bundledFolders.includes(folder)
-          ? [folder]
-          : findBundled(folder, readManifest(folder).dependencies),
-      )
-  const findRefs = (from, names) => findBundled(from, names).map(findRef)
-  const { dependencies, devDependencies } = readJson(root)
-  const dependencyNames = Object.keys({ ...dependencies, ...devDependencies })
-  const packageEntries = bundledFolders.map((folder) => {
-    const dependsOn = findRefs(folder, readManifest(folder).dependencies)
-    return { ref: findRef(folder), dependsOn }
-  })
-  return [
-    { ref: application['bom-ref'], dependsOn: findRefs(root, dependencyNames) },
-    ...packageEntries,
-  ]
-}
-
-function findRef(folder) {
-  return describePackage(readManifest(folder))['bom-ref']
-}
-
-/** Finds a package as Node.js does: in the nearest node_modules, from a folder upwards. */
-function resolveFolder(from, name) {
-  const folder = join(from, 'node_modules', name)
-  if (existsSync(folder)) return folder
-  return dirname(from) === from ? undefined : resolveFolder(dirname(from), name)
-}
-
 function readManifest(folder) {
-  const { name, version, license, ...dependencyLists } = readJson(folder)
+  const { name, version, license } = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8'))
   if (typeof license !== 'string')
     throw new Error(`${name} ${version} names no licence in its package.json`)
-  const allDependencies = {
-    ...dependencyLists.dependencies,
-    ...dependencyLists.optionalDependencies,
-    ...dependencyLists.peerDependencies,
-  }
-  return { name, version, license, dependencies: Object.keys(allDependencies) }
-}
-
-function readJson(folder) {
-  return JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8'))
+  return { name, version, license }
 }
 
 /**

@@ -67,15 +67,11 @@ export function createNoTokenError({ name }: TokenTarget, storeFlag: string): Pl
 }
 
 /** @throws {PlantsError} `usage` if others could read the token in transit */
-export function assertNotExposed(target: TokenTarget, allowHttp: boolean): void {
-  if (allowHttp || !isSentUnencrypted(target)) return
+export function assertNotExposed({ name, url }: TokenTarget, allowHttp: boolean): void {
+  const isSentUnencrypted = url.protocol === 'http:' && !isLoopback(url.hostname)
+  if (allowHttp || !isSentUnencrypted) return
   throw createUsageError(
-    `The token was not sent to ${target.name}: without TLS, others could read it`,
+    `The token was not sent to ${name}: without TLS, others could read it`,
     'Use an https:// address. On a network that only you use, add --allow-http',
   )
-}
-
-/** Returns true if the token would be sent over a network without TLS. */
-function isSentUnencrypted({ url }: TokenTarget): boolean {
-  return url.protocol === 'http:' && !isLoopback(url.hostname)
 }

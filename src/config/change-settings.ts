@@ -1,35 +1,27 @@
 /*
  * Changes the settings file. Two processes may change it at once, and either may be killed, but no
- * token may be lost. So conf reads, changes and writes the whole file under a lock, which the
- * system releases when the process ends. A copy of the file is kept until the new one was read
- * back: settings-copy.ts says why.
+ * token may be lost. So conf changes the settings under a lock, which the system releases when the
+ * process ends. conf takes a short write, as on a full disk, for a success. It therefore writes a
+ * new file, settings.json.new, which takes the place of settings.json when it was read back.
  */
-import { closeSync, fchmodSync, fsyncSync, openSync, readFileSync, readlinkSync } from 'node:fs'
-import { basename, dirname } from 'node:path'
+import { readdirSync, readlinkSync, rmSync } from 'node:fs'
+import { basename, dirname, join } from 'node:path'
+import { isDeepStrictEqual } from 'node:util'
 import type Conf from 'conf'
 import { createUsageError, getSystemCode, ignoreSystemError, PlantsError } from '../errors.js'
-import { toWriteError } from '../platform/atomic-file.js'
+import { replaceFile, toWriteError } from '../platform/atomic-file.js'
 import { acquireLock } from '../platform/file-lock.js'
 import { makeFolder, resolveLink } from '../platform/files.js'
 import type { Io } from '../platform/io.js'
 import type { Address } from '../stores/address.js'
 import { describeKindsWith, findKind, hasCapability } from '../stores/kinds.js'
 import { getSetting, listSettings, type SettingName } from './setting-table.js'
-import {
-  copySettings,
-  recoverSettings,
-  removeCopy,
-  removeTemporaryFiles,
-  restoreCopy,
-} from './settings-copy.js'
-import { findSettingsPath, readLockedSettings } from './settings-file.js'
+import { findSettingsPath, readSettings } from './settings-file.js'
 import type { SavedSettings, SavedStore } from './settings-schema.js'
-import { parseSettings, toLockPath } from './settings-text.js'
+import { parseSettings } from './settings-text.js'
 import { isStoreName } from './store-name.js'
 
-/**
- * The methods of conf that read and change settings. `set` and `delete` write the file each time.
- */
+/** The methods of conf that read and change settings. */
 type Settings = Pick<Conf<SavedSettings>, 'get' | 'set' | 'has' | 'delete'>
 
 /**
@@ -46,19 +38,20 @@ export async function changeSettings<Result>(
   change: (settings: Settings) => Result,
 ): Promise<Result> {
   // conf takes long to load, so it is loaded before the lock is taken.
-  const conf = await import('conf')
+  const { default: ConfClass } = await import('conf')
   const path = await findSettingsPath(io)
   try {
     makeFolder(dirname(path))
     const target = resolveSettingsLink(path)
-    const release = await acquireLock(toLockPath(target), timeoutMs, io)
+    // The lock file is never removed: a process that waits for the lock of a removed file would
+    // not see the lock of its successor.
+    const release = await acquireLock(`${target}.lock`, timeoutMs, io)
     try {
-      recoverSettings(target)
-      // This rejects an invalid file. The error of conf would quote a part of the file, which may
-      // be a token.
-      await readLockedSettings(path, io)
-      return changeWithCopy(target, conf.default, change)
+      removeTemporaryFiles(target)
+      const { savedSettings } = await readSettings(io)
+      return replaceSettings(target, savedSettings, ConfClass, change)
     } finally {
+      ignoreSystemError(() => removeTemporaryFiles(target))
       release()
     }
   } catch (error) {
@@ -79,55 +72,41 @@ function resolveSettingsLink(path: string): string {
   }
 }
 
-function changeWithCopy<Result>(
+/**
+ * Removes the files that a killed change has left, because they may hold tokens. conf gives its
+ * temporary files names such as `settings.json.new.tmp-1764347755f3a09c`.
+ */
+function removeTemporaryFiles(target: string): void {
+  const folder = dirname(target)
+  const name = basename(target)
+  const suffix = /^(?:\.new|(?:\.new)?\.tmp-\d{10}[\da-f]{6})$/
+  for (const file of readdirSync(folder))
+    if (file.startsWith(name) && suffix.test(file.slice(name.length)))
+      rmSync(join(folder, file), { force: true })
+}
+
+/** @param target the path of settings.json itself, and not of a link to it */
+function replaceSettings<Result>(
   target: string,
+  savedSettings: SavedSettings,
   ConfClass: typeof Conf,
   change: (settings: Settings) => Result,
 ): Result {
-  let writtenContent: string | undefined
-  copySettings(target)
-  try {
-    const settings = new ConfClass<SavedSettings>({
-      cwd: dirname(target),
-      configName: basename(target),
-      fileExtension: '', // The name of the file ends with it already.
-      configFileMode: 0o600,
-      accessPropertiesByDotNotation: false,
-      serialize: (saved) => {
-        writtenContent = JSON.stringify(Object.assign({ version: 1 }, saved), undefined, '\t')
-        return writtenContent
-      },
-      deserialize: (content) =>
-        parseSettings(Buffer.from(content)) ?? throwPartialWriteError(target),
-    })
-    const result = change(settings)
-    if (writtenContent !== undefined) verifyWrittenFile(target, writtenContent)
-    removeCopy(target)
-    return result
-  } catch (error) {
-    // If this fails, the copy stays, and the next run recovers the settings from it.
-    ignoreSystemError(() =>
-      writtenContent === undefined ? removeCopy(target) : restoreCopy(target),
-    )
-    throw error
-  } finally {
-    ignoreSystemError(() => removeTemporaryFiles(target))
-  }
-}
-
-/**
- * Checks what conf has written, and completes it: conf does not always sync the file, and does not
- * set the mode of a file that it writes into.
- */
-function verifyWrittenFile(target: string, content: string): void {
-  const fd = openSync(target, 'r+') // Windows cannot sync a file that is open for reading only.
-  try {
-    if (readFileSync(fd, 'utf8') !== content) throwPartialWriteError(target)
-    fchmodSync(fd, 0o600)
-    fsyncSync(fd)
-  } finally {
-    closeSync(fd)
-  }
+  const newFile = `${target}.new`
+  const settings = new ConfClass<SavedSettings>({
+    cwd: dirname(newFile),
+    configName: basename(newFile),
+    fileExtension: '', // The name of the file ends with it already.
+    configFileMode: 0o600,
+    accessPropertiesByDotNotation: false,
+    defaults: savedSettings, // conf writes them to the new file.
+    // The error of JSON.parse would quote a part of the file, which may be a token.
+    deserialize: (content) => parseSettings(Buffer.from(content)) ?? throwPartialWriteError(target),
+  })
+  const result = change(settings)
+  const isChanged = !isDeepStrictEqual({ ...settings.store }, savedSettings)
+  if (isChanged) replaceFile(newFile, target)
+  return result
 }
 
 function throwPartialWriteError(target: string): never {
@@ -169,7 +148,7 @@ export function omitKey<Fields extends object>(fields: Fields, name: string): Fi
 
 /**
  * Converts the value of a setting to the value that is saved: true or false for a switch, an
- * absolute path for a path, and any other value unchanged, such as `30s`.
+ * absolute path for a path, a duration with its unit, and any other value unchanged.
  *
  * @throws {PlantsError} `usage` for an invalid value
  */
@@ -182,6 +161,8 @@ export async function parseSavedValue(
   const { parse, isSwitch } = getSetting(name)
   const value = parse(origin, rawValue)
   if (isSwitch) return value === true
+  // The answer says what the number means: `5` is saved as `5s`.
+  if (name === 'timeout' && /\d$/.test(rawValue)) return `${rawValue}s`
   if (name !== 'ca-cert') return rawValue
   const path = io.resolvePath(rawValue)
   const { readCertificates } = await import('../platform/certificates.js')

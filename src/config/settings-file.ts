@@ -15,7 +15,7 @@ import {
 import type { Io } from '../platform/io.js'
 import { quoteWord } from '../platform/shell.js'
 import type { SavedSettings } from './settings-schema.js'
-import { parseSettings, toCopyPath } from './settings-text.js'
+import { parseSettings } from './settings-text.js'
 
 export interface SettingsFile {
   /** The absolute path of the file, which need not exist. */
@@ -36,46 +36,34 @@ export async function findSettingsPath({
   return join(folder ? resolvePath(folder) : await findConfigFolder(), 'settings.json')
 }
 
-type SettingsContent =
-  | { state: 'missing' }
-  | { state: 'invalid'; bytes: Buffer; stats: Stats }
-  | { state: 'valid'; savedSettings: SavedSettings; stats: Stats }
-
-const defaultLockTimeoutMs = 30_000
-
 /**
- * Reads the settings file. A missing file has no settings. If it is missing or invalid, another
- * process may be writing it now, or was killed while it did. So this waits for that process, or
- * completes its change, and then reads the file again.
+ * Reads the settings file. A missing file has no settings.
  *
- * @param lockTimeoutMs how long to wait for the other process
- * @throws {PlantsError} `input` for a file that is invalid, unreadable, or that others can change,
- *   and `unavailable` if the other process takes longer
+ * @throws {PlantsError} `input` for a file that is invalid, unreadable, or that others can change
  */
-export async function readSettings(
-  io: Io,
-  lockTimeoutMs = defaultLockTimeoutMs,
-): Promise<SettingsFile> {
+export async function readSettings(io: Io): Promise<SettingsFile> {
   const path = await findSettingsPath(io)
-  let content = readContent(path, io)
-  const neverExisted = content.state === 'missing' && !existsSync(toCopyPath(path))
-  if (content.state !== 'valid' && !neverExisted) {
-    const { recoverForReader } = await import('./settings-copy.js')
-    await recoverForReader(path, lockTimeoutMs, io)
-    content = readContent(path, io)
+  const file = readIfExists(path, io)
+  if (file === undefined) return { path, savedSettings: { version: 1 } }
+  const { bytes, stats } = file
+  assertOnlyOwnerWrites(path, stats)
+  const savedSettings = parseSettings(bytes)
+  if (savedSettings === undefined) {
+    const { explainInvalidSettings } = await import('./explain-settings.js')
+    throw createInputError(
+      `The settings in ${path} are ${explainInvalidSettings(bytes)}`,
+      'Correct the file, or move it to another place',
+    )
   }
-  return toSettingsFile(content, path, io)
+  for (const { token } of Object.values(savedSettings.tokens ?? {})) io.secrets.add(token)
+  if (isWindows || (stats.mode & 0o077) === 0) return { path, savedSettings }
+  const message = `Other users can read the settings in ${path} ${formatMode(stats.mode)}`
+  return { path, savedSettings, permissionWarning: { message, command: toChmodCommand(path) } }
 }
 
-/** Reads the settings file while this process holds the lock, so no change is in progress. */
-export function readLockedSettings(path: string, io: Io): Promise<SettingsFile> {
-  return toSettingsFile(readContent(path, io), path, io)
-}
-
-function readContent(path: string, io: Io): SettingsContent {
-  let file: ReturnType<typeof readSmallFile>
+function readIfExists(path: string, io: Io): ReturnType<typeof readSmallFile> | undefined {
   try {
-    file = readSmallFile(path)
+    return readSmallFile(path)
   } catch (error) {
     // Under `sudo -u`, HOME may be a directory of root that this user cannot look into, and for a
     // system user, it may be /dev/null. Then there are no settings. A directory that somebody has
@@ -83,7 +71,7 @@ function readContent(path: string, io: Io): SettingsContent {
     const isHidden = !io.env['PLANTS_CONFIG_DIR'] && !existsSync(path)
     const code = getSystemCode(error)
     const isUnusable = code === 'EACCES' || code === 'ENOTDIR'
-    if (code === 'ENOENT' || (isUnusable && isHidden)) return { state: 'missing' }
+    if (code === 'ENOENT' || (isUnusable && isHidden)) return undefined
     const reason = explainImpossiblePath(error, path) ?? describeSystemError(error)
     if (reason === undefined) throw error
     const isDenied = code === 'EACCES' || code === 'EPERM'
@@ -91,12 +79,6 @@ function readContent(path: string, io: Io): SettingsContent {
     const hint = `${remedy}, or set PLANTS_CONFIG_DIR to another directory`
     throw createInputError(`The settings in ${path} could not be read: ${reason}`, hint, error)
   }
-  const { bytes, stats } = file
-  assertOnlyOwnerWrites(path, stats)
-  const savedSettings = parseSettings(bytes)
-  return savedSettings
-    ? { state: 'valid', savedSettings, stats }
-    : { state: 'invalid', bytes, stats }
 }
 
 function assertOnlyOwnerWrites(path: string, stats: Stats): void {
@@ -110,25 +92,4 @@ function assertOnlyOwnerWrites(path: string, stats: Stats): void {
 
 function toChmodCommand(path: string): string {
   return `chmod 600 ${quoteWord(path)}`
-}
-
-async function toSettingsFile(
-  content: SettingsContent,
-  path: string,
-  io: Io,
-): Promise<SettingsFile> {
-  if (content.state === 'missing') return { path, savedSettings: { version: 1 } }
-  if (content.state === 'invalid') {
-    const { explainInvalidSettings } = await import('./explain-settings.js')
-    const problem = explainInvalidSettings(content.bytes)
-    throw createInputError(
-      `The settings in ${path} are ${problem}`,
-      'Correct the file, or move it to another place',
-    )
-  }
-  const { savedSettings, stats } = content
-  for (const { token } of Object.values(savedSettings.tokens ?? {})) io.secrets.add(token)
-  if (isWindows || (stats.mode & 0o077) === 0) return { path, savedSettings }
-  const message = `Other users can read the settings in ${path} ${formatMode(stats.mode)}`
-  return { path, savedSettings, permissionWarning: { message, command: toChmodCommand(path) } }
 }

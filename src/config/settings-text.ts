@@ -4,22 +4,6 @@ import { getSetting, listSettings, type Scope } from './setting-table.js'
 import type { SavedSettings, SavedStore } from './settings-schema.js'
 
 /**
- * Returns the path of the copy that exists while settings are changed. An empty copy says that
- * there was no settings file.
- */
-export function toCopyPath(settingsPath: string): string {
-  return `${settingsPath}.copy`
-}
-
-/**
- * Returns the path of the file that is locked while settings are changed. It is never removed: a
- * process that waits for the lock of a removed file would not see the lock of its successor.
- */
-export function toLockPath(settingsPath: string): string {
-  return `${settingsPath}.lock`
-}
-
-/**
  * Parses the settings without zod, because every start reads them, and zod takes longer to load
  * than the rest of the program.
  *

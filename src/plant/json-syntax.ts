@@ -48,6 +48,12 @@ export function explainSyntaxError(
   return { description: `${reason} (${describePosition(source, offset)})`, cause }
 }
 
+/** Says where the first error of a source is, without a word of the source. */
+export function locateSyntaxError(source: string): string {
+  const problem = new JsonReader(source, false).findProblem()
+  return describePosition(source, problem?.offset ?? source.length)
+}
+
 /** Counts characters as editors do, from 1 on. The line is left out if it is the first one. */
 function describePosition(source: string, offset: number): string {
   let line = 1

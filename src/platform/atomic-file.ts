@@ -38,7 +38,8 @@ import {
 } from './files.js'
 
 /**
- * A file under a temporary name. `discard` must be called last, also after `commit` and `commitNew`.
+ * A file under a temporary name. `discard` must be called last, also after `commit` and
+ * `commitNew`.
  */
 export class AtomicFile {
   readonly fd: number
@@ -53,18 +54,10 @@ export class AtomicFile {
    * @param target an absolute path; a symbolic link there is replaced and not followed
    * @param options.followsUmask whether the file gets the mode 0666 without the bits of the umask,
    * like a file that a shell creates
-   * @param options.path the path of the temporary file, if the holder of a lock must find the file
-   * again after a kill
    */
-  constructor(
-    target: string,
-    {
-      followsUmask = false,
-      path = join(dirname(target), `.plants-${crypto.randomUUID()}.tmp`),
-    } = {},
-  ) {
+  constructor(target: string, { followsUmask = false } = {}) {
     this.#target = target
-    this.path = path
+    this.path = join(dirname(target), `.plants-${crypto.randomUUID()}.tmp`)
     this.fd = openSync(this.path, 'wx', followsUmask ? 0o666 : 0o600)
   }
 

@@ -16,7 +16,7 @@ import {
 } from 'node:fs'
 import { dirname } from 'node:path'
 import { describeCode, getSystemCode, ignoreSystemError, isWindows } from '../errors.js'
-import { formatMakeFolder } from './shell.js'
+import { quoteWord } from './shell.js'
 
 /** The endings of spreadsheets. A table in CSV under such a name would open as a damaged file. */
 export const spreadsheetExtensions = 'xls xlsx xlsm xlsb xltx ods fods numbers'.split(' ')
@@ -88,7 +88,7 @@ export function describeMissingFolder(folder: string): string {
 }
 
 export function makeFolderHint(folder: string): string {
-  return `Create it with: ${formatMakeFolder(folder)}`
+  return `Create it with: ${isWindows ? 'mkdir' : 'mkdir -p'} ${quoteWord(folder)}`
 }
 
 /**

@@ -66,6 +66,8 @@ export function createProcessIo(): {
   const env = copyEnvironment(process.env)
   // The driver of PostgreSQL would send PGPASSWORD to every database, but a password is for one.
   for (const name of Object.keys(env)) if (name.startsWith('PG')) delete process.env[name]
+  // Where a snap has set this variable, conf would write into files instead of replacing them.
+  delete process.env['SNAP']
   const signals = new Signals()
   const io: Io = {
     stdin: createStandardInput(signals),

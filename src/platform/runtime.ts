@@ -43,8 +43,10 @@ export async function runWithin<T>(
 ): Promise<T> {
   const controller = new AbortController()
   const stop = () => controller.abort(signals.find((signal) => signal.aborted)?.reason)
+  const abortWithTimeout = () =>
+    controller.abort(new DOMException('The time is over', 'TimeoutError'))
   // The rest of a timeout may be negative, and Node.js would warn of that.
-  const timer = setTimeout(() => controller.abort(createTimeoutError()), Math.max(0, milliseconds))
+  const timer = setTimeout(abortWithTimeout, Math.max(0, milliseconds))
   for (const signal of signals) signal.addEventListener('abort', stop, { once: true })
   if (signals.some((signal) => signal.aborted)) stop()
   try {
@@ -53,10 +55,6 @@ export async function runWithin<T>(
     clearTimeout(timer)
     for (const signal of signals) signal.removeEventListener('abort', stop)
   }
-}
-
-function createTimeoutError(): DOMException {
-  return new DOMException('The time is over', 'TimeoutError')
 }
 
 export function isTimeout(reason: unknown): boolean {

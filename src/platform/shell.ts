@@ -9,11 +9,6 @@ export function quoteWord(text: string, system = { isWindows }): string {
   return /^(?!=)[\w./:@%+,=-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`
 }
 
-/** Writes the command that creates a directory, and those above it. */
-export function formatMakeFolder(folder: string): string {
-  return `${isWindows ? 'mkdir' : 'mkdir -p'} ${quoteWord(folder)}`
-}
-
 /** Writes an option with its value, such as ` --store ./my.db`, or nothing without a value. */
 export function formatOption(name: string, value: string | undefined): string {
   if (value === undefined) return ''

@@ -65,32 +65,19 @@ test('the bill of materials names each bundled package, and that of the executab
   const [ofPackage, ofExecutable] = sboms.map(({ content }) => content.components)
   expect(ofPackage).toEqual([...byRef.keys()].toSorted().map((ref) => byRef.get(ref)))
   expect(bundled.map(({ name }) => name)).toContain('rolldown')
-  const refs = new Set(ofPackage?.map((component) => component['bom-ref']))
-  const more = ofExecutable?.filter((component) => !refs.has(component['bom-ref'])) ?? []
-  const versions = Object.fromEntries(more.map(({ name, version }) => [name, version]))
-  const libraries = { sqlite: expect.stringMatching(/^3\.\d+\.\d+$/), zlib: expect.any(String) }
-  expect(versions).toMatchObject({ bun: packageJson.devDependencies.bun, ...libraries })
-  expect(ofExecutable).toHaveLength(refs.size + more.length)
+  const bun = { name: 'bun', version: packageJson.devDependencies.bun }
+  const more = ofExecutable?.filter(({ purl }) => !byRef.has(purl))
+  expect(more).toEqual([expect.objectContaining(bun)])
+  expect(ofExecutable).toHaveLength(byRef.size + 1)
 })
 
-test.each(sboms)('the bill of materials of the $of says what depends on what', ({ content }) => {
+test.each(sboms)('the bill of materials of the $of is about the program', ({ content }) => {
   expect([content.bomFormat, content.specVersion]).toEqual(['CycloneDX', '1.6'])
   const { name, version } = packageJson
   const { component } = content.metadata
   expect(component).toMatchObject({ type: 'application', name, version })
-  const refs = [component, ...content.components].map((each) => each['bom-ref']).toSorted()
-  const byRef = new Map(content.dependencies.map(({ ref, dependsOn }) => [ref, dependsOn]))
-  expect([...byRef.keys()].toSorted()).toEqual(refs)
-  expect([...byRef.values()].flat().filter((ref) => !refs.includes(ref))).toEqual([])
-  const reached = new Set([component['bom-ref']])
-  for (const ref of reached) for (const dependency of byRef.get(ref) ?? []) reached.add(dependency)
-  expect(refs.filter((ref) => !reached.has(ref))).toEqual([])
-  const findNames = (ref: string) => byRef.get(ref)?.map((purl) => purl.replace(/@[^@]*$/, ''))
-  expect(findNames(component['bom-ref'])).toEqual(
-    expect.arrayContaining(['pkg:npm/commander', 'pkg:npm/pg', 'pkg:npm/rolldown']),
-  )
-  const pg = refs.find((ref) => ref.startsWith('pkg:npm/pg@')) ?? ''
-  expect(findNames(pg)).toContain('pkg:npm/pg-protocol')
+  const dependsOn = content.components.map((library) => library['bom-ref'])
+  expect(content.dependencies).toEqual([{ ref: component['bom-ref'], dependsOn }])
 })
 
 test('the licence of every package comes with the executable and with the package', async () => {

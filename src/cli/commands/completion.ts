@@ -200,7 +200,7 @@ const knownValues: Record<string, (text: string) => Promise<Candidate[]>> = {
 /** Invalid settings only mean fewer candidates; the next command reports them. */
 async function listSavedStores(io: Io): Promise<Candidate[]> {
   try {
-    const { savedSettings } = await readSettings(io, 0)
+    const { savedSettings } = await readSettings(io)
     return listNamedStores(savedSettings).map(([name]) => [name, 'a saved store'])
   } catch (error) {
     if (error instanceof PlantsError) return []

@@ -77,8 +77,7 @@ async function findFormat(command: PlantsCommand, io: Io): Promise<OutputFormat 
   // An unknown store would be an error of its own, and no store is needed to print an error.
   command.setOptionValueWithSource('store', 'local', 'cli')
   try {
-    // The 0 keeps the error from waiting for another process that changes the settings now.
-    const file = await readSettings(io, 0)
+    const file = await readSettings(io)
     return new EffectiveSettings({ optionValues: command, io, file }).getValue('output')
   } catch (error) {
     // Only one error is reported. If the settings are wrong, too, the next command says so.

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { drawSession } from '../../../bin/session-picture.mjs'
+import { drawSession } from '../../helpers/expect/session-picture.js'
 import { bin, withoutCache } from '../../helpers/sandbox/process.js'
 import { Sandbox } from '../../helpers/sandbox/sandbox.js'
 import { Screen } from '../../helpers/sandbox/screen.js'

@@ -28,11 +28,14 @@ const commands = [
 
 /** Settings, and why they are broken, in the words of the message. */
 const broken: [content: string | Uint8Array, why: string][] = [
-  [`{"tokens":{"a":${token}}}`, 'are not JSON (line 1)'],
-  ['{\n  "version": 1,\n}\n', 'are not JSON (line 3, column 1)'],
-  [`{\n  "version": 1,\n  "store": ${token},\n  "output": "json"\n}\n`, 'are not JSON (line 3)'],
+  [`{"tokens":{"a":${token}}}`, 'are not JSON (column 16)'],
+  ['{\n  "version": 1,\n}\n', 'are not JSON (line 2, column 15)'],
+  [
+    `{\n  "version": 1,\n  "store": ${token},\n  "output": "json"\n}\n`,
+    'are not JSON (line 3, column 12)',
+  ],
   [`{\n  "version": 1,\n  "stores": {`, 'are not JSON (line 3, column 14)'],
-  ['', 'are not JSON (line 1)'],
+  ['', 'are not JSON (column 1)'],
   [Buffer.from('{"version":1,"a":"\xe9"}', 'latin1'), 'are not UTF-8'],
   ['{"version":2,"stores":[]}', 'version must be 1'],
   [`{"version":"${token}"}`, 'version must be 1'],

@@ -132,7 +132,7 @@ test('every environment variable that is read is documented', () => {
   const files = readdirSync(src, { recursive: true, encoding: 'utf8' })
   const sources = files.filter((name) => name.endsWith('.ts')).map((name) => read(`src/${name}`))
   const used = sources.join('\n').matchAll(/env\['(\w+)'\]|'(PLANTS_\w+)'/g)
-  const ofTheSystem = '_ APPDATA HOME TERM LANG LC_ALL LC_CTYPE LOCALAPPDATA SHELL'.split(' ')
+  const ofTheSystem = '_ APPDATA HOME TERM LANG LC_ALL LC_CTYPE LOCALAPPDATA SHELL SNAP'.split(' ')
   const own = new Set(Array.from(used, ([, name, ours]) => name ?? ours ?? ''))
   for (const name of ofTheSystem) own.delete(name)
   expect(own.size).toBeGreaterThan(5)

@@ -155,11 +155,6 @@ test('the pages name the repository that package.json names', () => {
   expect(others).toEqual([])
 })
 
-test('the weekly audit checks the packages that are bundled', () => {
-  const runs = findJobs('audit.yml')['audit']?.steps?.flatMap(({ run = [] }) => run)
-  expect(runs).toEqual(['npm ci --ignore-scripts', 'npm run build', 'npm run audit'])
-})
-
 test('the parser of GitHub finds no fault in the workflow of the recipes', async () => {
   const blocks = findBlocks(pages.get('docs/recipes.md') ?? '')
   const workflow = blocks.filter(({ language }) => language === 'yaml').map(({ text }) => text)

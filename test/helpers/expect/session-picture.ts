@@ -8,15 +8,22 @@ const margin = 18
 /**
  * The classes of the styles that begin with these ANSI codes. The codes 0, 22 and 39 end a style.
  */
-const classes = { 1: 'strong', 2: 'faint', 31: 'bad', 32: 'good', 34: 'question', 36: 'answer' }
+const classes: Record<string, string> = {
+  1: 'strong',
+  2: 'faint',
+  31: 'bad',
+  32: 'good',
+  34: 'question',
+  36: 'answer',
+}
 
 /**
  * Draws the lines of a transcript from its first `tty$ ` on, without exit codes.
  *
- * @param {string} transcript in the format of test/transcripts
- * @returns {string} an SVG that is light or dark, as the reader prefers
+ * @param transcript in the format of test/transcripts
+ * @returns an SVG that is light or dark, as the reader prefers
  */
-export function drawSession(transcript) {
+export function drawSession(transcript: string): string {
   const [, session = ''] = /^(tty\$ .*)/ms.exec(transcript) ?? []
   const lines = session
     .trim()
@@ -62,9 +69,9 @@ ${texts.join('\n')}
 /**
  * Replaces the codes of styles by elements of SVG.
  *
- * @param {string} line in which a text such as `^[[1m` begins a style
+ * @param line in which a text such as `^[[1m` begins a style
  */
-function markStyles(line) {
+function markStyles(line: string): string {
   return line
     .replaceAll('&', '&amp;')
     .replaceAll('<', '&lt;')
