@@ -170,7 +170,7 @@ function quote(words) {
 
 /** Only the tests that start the program say anything about an executable. */
 function describeProgram(file) {
-  const args = ['doctor', '--quick', '--output', 'ndjson']
+  const args = ['doctor', '--output', 'ndjson']
   const [runtime] = spawnSync(file, args, { encoding: 'utf8' }).stdout.split('\n')
   return {
     node: process.execPath,

@@ -60,9 +60,7 @@ function findSavedToken({ tokens = {} }: SavedSettings, address: string) {
 }
 
 export function createNoTokenError({ name }: TokenTarget, storeFlag: string): PlantsError {
-  const tokenHint =
-    'Then set PLANTS_TOKEN to a token from the operator of the service, or save it with'
-  const hint = `Check the address. ${tokenHint}: plants auth login${storeFlag}`
+  const hint = `Save a token of the service with: plants auth login${storeFlag}`
   return new PlantsError('unauthorized', `No token is set for ${name}`, { hint })
 }
 
@@ -72,6 +70,6 @@ export function assertNotExposed({ name, url }: TokenTarget, allowHttp: boolean)
   if (allowHttp || !isSentUnencrypted) return
   throw createUsageError(
     `The token was not sent to ${name}: without TLS, others could read it`,
-    'Use an https:// address. On a network that only you use, add --allow-http',
+    'Use an https:// address: --allow-http is for a network that only you use',
   )
 }

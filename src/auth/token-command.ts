@@ -31,7 +31,7 @@ export async function runTokenCommand(
       'unauthorized',
       `The token command of ${storeName} printed no token: ${reason}`,
       {
-        hint: 'Try it in a shell: it must print a token, and nothing else on stdout',
+        hint: 'It must print a token, and nothing else, on stdout',
         cause,
       },
     )
@@ -60,6 +60,6 @@ export async function runTokenCommand(
   if (exitCode !== 0) throw createCommandError(`it failed with ${exitDescription}`, cause)
   const token = stdout.trim()
   const problem = findTokenProblem(token)
-  if (problem !== undefined) throw createCommandError(`its output ${problem}`)
+  if (problem !== undefined) throw createCommandError(`it ${problem}`)
   return token
 }

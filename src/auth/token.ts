@@ -54,7 +54,7 @@ export function findTokenProblem(token: string): string | undefined {
   if (token === '') return 'is empty'
   if (token.length > 4096) return 'is longer than 4096 characters'
   if (/^[\w.~+/-]+=*$/.test(token)) return undefined
-  return 'contains a space, a line break or another invalid character'
+  return 'contains a space or another invalid character'
 }
 
 /**

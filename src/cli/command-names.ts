@@ -9,3 +9,8 @@ export function isNamed(command: Command, name: string): boolean {
 export function getCommandPath(command: Command): string {
   return command.parent ? `${getCommandPath(command.parent)} ${command.name()}`.trim() : ''
 }
+
+/** @param path the words that select a command, or "" for the program itself */
+export function formatHelpHint(path: string): string {
+  return `See: plants ${`${path} --help`.trim()}`
+}

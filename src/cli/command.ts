@@ -1,20 +1,16 @@
 import { Command, Option, type ParseOptionsResult } from 'commander'
-import { parseChoice } from '../config/option-values.js'
-import { createUsageError, PlantsError } from '../errors.js'
+import { type OutputFormat, parseChoice } from '../config/option-values.js'
+import { createUsageError } from '../errors.js'
 import type { Io } from '../platform/io.js'
-import { CommandLineError } from './command-line-error.js'
 import { createGlobalOptions, type GlobalOptions } from './global-options.js'
 
 /** The state of one command line, which the program and its subcommands share. */
 export interface CommandLine {
   readonly argv: readonly string[]
-  /** The command whose options were parsed last, so that an error is printed as they say. */
+  /** The command whose options were parsed last. */
   command?: PlantsCommand
-  /**
-   * The error of the first wrong argument. It is thrown only when the whole line is parsed, because
-   * a later option may choose the format of errors: `--limit x --output json`.
-   */
-  firstError?: PlantsError
+  /** The command whose help the line asks for. */
+  describedCommand?: PlantsCommand
 }
 
 export type CommandDefinition = (command: PlantsCommand) => void
@@ -24,14 +20,28 @@ interface ChoiceOptions {
   findHint?(text: string): string | undefined
 }
 
+/**
+ * A command line that commander rejects. `explainCommandLineError` converts it to a `PlantsError`.
+ */
+export class CommandLineError extends Error {
+  readonly command: Command
+  readonly code: string
+
+  constructor(command: Command, code: string, message: string) {
+    super(message)
+    this.command = command
+    this.code = code
+  }
+}
+
 /** The hint for options that exclude each other. */
 export const leaveOutHint = 'Leave one of them out'
 
 /**
- * A command of commander. It adds examples to the help, reads the environment from `io` instead of
- * the process, and throws errors instead of printing them. It also rejects mistakes that commander
- * accepts: an option that is given twice, an equals sign after a short option, and a flag that is
- * taken for the value of the option before it, because a variable of the shell was empty.
+ * A command of commander. It adds examples to the help, and throws errors instead of printing them.
+ * It also rejects mistakes that commander accepts, and that would do harm in silence: a long option
+ * with one hyphen, an option that is given twice, an equals sign after a short option, and a flag
+ * that is taken for the value of the option before it, because a variable of the shell was empty.
  */
 export class PlantsCommand extends Command {
   #examples: readonly string[] = []
@@ -116,21 +126,10 @@ export class PlantsCommand extends Command {
     return this.#addParsed(option, parse, defaultValue)
   }
 
-  /**
-   * Adds an argument that is one of the choices.
-   *
-   * @param findHint finds what to do instead of a word that is none of them
-   */
-  choiceArgument(
-    name: string,
-    description: string,
-    choices: readonly string[],
-    findHint?: (text: string) => string,
-  ): this {
+  /** Adds an argument that is one of the choices. */
+  choiceArgument(name: string, description: string, choices: readonly string[]): this {
     const argument = this.createArgument(`<${name}>`, description).choices(choices)
-    return this.addArgument(
-      argument.argParser((text) => parseChoice(name, text, choices, findHint?.(text))),
-    )
+    return this.addArgument(argument.argParser((text) => parseChoice(name, text, choices)))
   }
 
   #addParsed<T>(
@@ -152,15 +151,14 @@ export class PlantsCommand extends Command {
   handler<Options extends GlobalOptions, Args extends unknown[]>(
     run: (options: Options, io: Io, ...args: Args) => Promise<void>,
   ): this {
-    return this.action(() => {
-      if (this.#line.firstError) throw this.#line.firstError
-      return run(this.readOptions() as Options, this.#io, ...(this.processedArgs as Args))
-    })
+    return this.action(() =>
+      run(this.readOptions() as Options, this.#io, ...(this.processedArgs as Args)),
+    )
   }
 
   override parseOptions(argv: string[]): ParseOptionsResult {
     this.#line.command = this
-    this.#recordFailure(() => this.#rejectSingleHyphens(argv))
+    this.#rejectSingleHyphens(argv)
     return super.parseOptions(argv)
   }
 
@@ -181,47 +179,19 @@ export class PlantsCommand extends Command {
     }
   }
 
-  /**
-   * Returns the options of the command line, before and after the name of the command. Options that
-   * only the environment has are in `optionValues`, because a command treats them differently:
-   * `plants doctor --output csv` is an error, but with PLANTS_OUTPUT=csv, `plants doctor` prints
-   * its default.
-   */
+  override outputHelp(): void {
+    this.#line.describedCommand = this
+    super.outputHelp()
+  }
+
+  /** Returns the options of the command line, before and after the name of the command. */
   readOptions(): GlobalOptions {
-    this.#inheritOptions()
-    this.#readEnvironment()
-    const lineOptions = Object.entries(this.opts()).filter(
-      ([key]) => this.getOptionValueSource(key) !== 'env',
-    )
-    return { ...Object.fromEntries(lineOptions), optionValues: this }
-  }
-
-  /**
-   * Takes over options that stand before the name of the command, unless they stand after it, too.
-   */
-  #inheritOptions(): void {
     const { parent } = this
-    if (!(parent instanceof PlantsCommand)) return
-    parent.#inheritOptions()
-    for (const [key, value] of Object.entries(parent.opts()))
-      if (parent.getOptionValueSource(key) === 'cli' && this.getOptionValueSource(key) !== 'cli')
-        this.setOptionValueWithSource(key, value, 'cli')
-  }
-
-  /**
-   * Replaces what commander has read from the environment of the process. Commander takes every
-   * value of a switch for true, even `0`, and an empty variable for a value.
-   */
-  #readEnvironment(): void {
-    for (const option of this.options) {
-      const key = option.attributeName()
-      if (option.envVar === undefined || this.getOptionValueSource(key) === 'cli') continue
-      const text = this.#io.env[option.envVar]?.trim()
-      // An empty PLANTS_STORE stays, and becomes an error: otherwise the default store would be
-      // changed.
-      const value = key === 'store' ? text : text || undefined
-      this.setOptionValueWithSource(key, value, value === undefined ? 'default' : 'env')
-    }
+    if (!(parent instanceof PlantsCommand)) return this.opts()
+    const earlierOptions = Object.entries(parent.readOptions()).filter(([key]) =>
+      parent.#isOnCommandLine(key),
+    )
+    return { ...this.opts(), ...Object.fromEntries(earlierOptions) }
   }
 
   /** Adds an option, and rejects mistakes in its use that commander would accept. */
@@ -230,25 +200,13 @@ export class PlantsCommand extends Command {
     const takesValue = option.required // In commander, `required` is about the value of an option.
     if (!takesValue) return super.addOption(option)
     const { parseArg } = option
-    const parse = (text: string, previousValue: unknown) =>
-      this.#recordFailure(() => {
-        this.#rejectRepetition(option)
-        this.#recordSwallowedFlag(option, text)
-        const value = this.#recordEqualsSign(option, text)
-        return parseArg ? parseArg(value, previousValue) : value
-      }, previousValue)
-    return super.addOption(option.argParser(parse))
-  }
-
-  /** Runs `parse`. If it fails, the error is recorded in the line, and the previous value stays. */
-  #recordFailure(parse: () => unknown, previousValue?: unknown): unknown {
-    try {
-      return parse()
-    } catch (error) {
-      if (!(error instanceof PlantsError)) throw error
-      this.#line.firstError ??= error
-      return previousValue
+    const parse = (text: string, previousValue: unknown) => {
+      this.#rejectRepetition(option)
+      this.#rejectSwallowedFlag(option, text)
+      this.#rejectEqualsSign(option, text)
+      return parseArg ? parseArg(text, previousValue) : text
     }
+    return super.addOption(option.argParser(parse))
   }
 
   /**
@@ -257,12 +215,10 @@ export class PlantsCommand extends Command {
    */
   #listenForNegation(option: Option): void {
     const name = option.attributeName()
-    this.on(`option:${option.name()}`, () =>
-      this.#recordFailure(() => {
-        if (typeof this.getOptionValue(name) === 'string')
-          throw createUsageError(`${option.long} cannot be used with --${name}`, leaveOutHint)
-      }),
-    )
+    this.on(`option:${option.name()}`, () => {
+      if (typeof this.getOptionValue(name) === 'string')
+        throw createUsageError(`${option.long} cannot be used with --${name}`, leaveOutHint)
+    })
   }
 
   /** Rejects `--name Fern --name Moss`, and `--no-tag --tag shade`. */
@@ -283,68 +239,43 @@ export class PlantsCommand extends Command {
   }
 
   /**
-   * Records the error of `plants create --name $UNSET --tag shade`. The shell removes an empty
-   * variable, and commander takes `--tag` for the name. `--name=--tag` is accepted, because nobody
-   * writes that by mistake.
-   *
-   * The error is not thrown, because the flag that was taken for a value is an option of the line,
-   * too, and may choose the format of the error: `--name --output json`.
+   * Rejects `plants create --name $UNSET --tag shade`. The shell removes an empty variable, and
+   * commander takes `--tag` for the name. `--name=--tag` is accepted, because nobody writes that by
+   * mistake.
    */
-  #recordSwallowedFlag(option: Option, text: string): void {
-    const { long } = option
+  #rejectSwallowedFlag({ long, short }: Option, text: string): void {
     const [flag = ''] = text.split('=', 1)
-    const swallowedOption = this.options.find(
-      (candidate) => candidate.long === flag || candidate.short === flag,
-    )
-    const isFlag = swallowedOption !== undefined || flag === '--help'
-    const index = isFlag ? this.#findValueIndex(option, text) : undefined
-    if (index === undefined) return
+    const isFlag = this.options.some((option) => option.long === flag || option.short === flag)
+    const isJoined = this.#hasWord(`${long}=${text}`, `${short}${text}`)
+    if (isJoined || !(isFlag || flag === '--help')) return
     const hint = `If that is the value, write: ${long}=VALUE`
-    this.#line.firstError ??= createUsageError(`${long} needs a value, but ${flag} follows`, hint)
-    const swallowedValue = text === flag ? this.argv[index + 1] : text.slice(flag.length + 1)
-    if (swallowedOption?.required) this.#setSwallowedOption(swallowedOption, swallowedValue)
-  }
-
-  /** Finds the argument that is the value of an option, unless both are one: `--name=VALUE`. */
-  #findValueIndex({ long, short }: Option, value: string): number | undefined {
-    // The argument before the value may be --name, or short flags that are joined, such as -qn.
-    const shortFlags = short === undefined ? [] : [`-\\w*${short.slice(1)}`]
-    const flagPattern = RegExp(`^(?:${[long, ...shortFlags].join('|')})$`)
-    const index = this.argv.findIndex(
-      (argument, position) => argument === value && flagPattern.test(this.argv[position - 1] ?? ''),
-    )
-    return index === -1 ? undefined : index
-  }
-
-  /** Sets an option that was taken for a value, unless its own value is missing, too. */
-  #setSwallowedOption(option: Option, value: string | undefined): void {
-    if (value !== undefined && !value.startsWith('-'))
-      this.setOptionValueWithSource(option.attributeName(), value, 'cli')
+    throw createUsageError(`${long} needs a value, but ${flag} follows`, hint)
   }
 
   /**
-   * Records the error of `-n=Fern`, which getopt and commander read as the value `=Fern`, and many
-   * other programs as `Fern`. The option may be the last of several letters: `-qn=Fern`.
-   *
-   * @returns the text without `=`, because it may choose the format of the error: `-o=json`
+   * Rejects `-n=Fern`, which getopt and commander read as the value `=Fern`, and many other
+   * programs as `Fern`. The option may be the last of several letters: `-qn=Fern`.
    */
-  #recordEqualsSign({ short, long }: Option, text: string): string {
+  #rejectEqualsSign({ short, long }: Option, text: string): void {
     // In `-n =Fern` and `--name==Fern`, the sign is a part of the value.
-    const isValue = [text, `${long}=${text}`].some((word) => this.argv.includes(word))
-    if (!text.startsWith('=') || isValue) return text
+    if (!text.startsWith('=') || this.#hasWord(text, `${long}=${text}`)) return
     const hint = `Write ${short} VALUE, or ${long}=VALUE`
-    this.#line.firstError ??= createUsageError(`An equals sign follows ${short}`, hint)
-    return text.slice(1)
+    throw createUsageError(`An equals sign follows ${short}`, hint)
+  }
+
+  #hasWord(...words: readonly string[]): boolean {
+    return words.some((word) => this.argv.includes(word))
   }
 
   /**
    * Adds the global options to a command, except those that it has itself.
    *
    * @param visibleFlags the long flags of the options that the help of the command lists
+   * @param formats the formats that the command prints
    */
-  addGlobalOptions(visibleFlags: readonly string[]): void {
+  addGlobalOptions(visibleFlags: readonly string[], formats: readonly OutputFormat[]): void {
     this.optionsGroup('Options:')
-    for (const option of createGlobalOptions()) {
+    for (const option of createGlobalOptions(formats)) {
       const { long = '' } = option
       if (this.options.some((ownOption) => ownOption.long === long)) continue
       this.addOption(option.hideHelp(!visibleFlags.includes(long)))
@@ -356,6 +287,6 @@ export class PlantsCommand extends Command {
    * Throws an error that commander would print. `run` prints all errors of the program.
    */
   override error(message: string, { code = '' }: { code?: string } = {}): never {
-    throw this.#line.firstError ?? new CommandLineError(this, code, message)
+    throw new CommandLineError(this, code, message)
   }
 }

@@ -1,6 +1,5 @@
 import { Option } from 'commander'
-import { outputFormats } from '../config/option-values.js'
-import type { OptionValues } from '../config/resolve.js'
+import { type OutputFormat, outputFormats } from '../config/option-values.js'
 import { getSetting, type SettingName, settingNames } from '../config/setting-table.js'
 import type { Io } from '../platform/io.js'
 
@@ -18,17 +17,20 @@ export interface GlobalOptions {
   quiet?: boolean
   input?: boolean
   color?: boolean
-  /**
-   * The values of all options, also those of the environment. `EffectiveSettings` adds saved ones.
-   */
-  optionValues: OptionValues
 }
 
-export function createGlobalOptions(): Option[] {
+/** @param formats the formats that --output chooses, which completion offers */
+export function createGlobalOptions(formats: readonly OutputFormat[] = outputFormats): Option[] {
+  const options = settingNames
+    .filter((name) => getSetting(name).flags !== undefined)
+    .map(createSettingOption)
+  const output = options.find(({ long }) => long === '--output')
+  if (output) {
+    output.argChoices = [...formats]
+    output.description += `: ${formats.join(', ')}`
+  }
   return [
-    ...settingNames.flatMap((name) =>
-      getSetting(name).flags === undefined ? [] : [createSettingOption(name)],
-    ),
+    ...options,
     new Option('-v, --verbose', 'log requests and responses to stderr'),
     new Option('-q, --quiet', 'print only data and errors'),
     new Option('--no-input', 'never prompt or start a pager'),
@@ -41,11 +43,8 @@ export function createGlobalOptions(): Option[] {
  * other sources.
  */
 export function createSettingOption(name: SettingName): Option {
-  const { flags = `--${name} <command>`, description, variable } = getSetting(name)
-  const option = new Option(flags, description)
-  // Completion offers these choices.
-  if (name === 'output') option.argChoices = [...outputFormats]
-  return variable === undefined ? option : option.env(variable)
+  const { flags = `--${name} <command>`, description } = getSetting(name)
+  return new Option(flags, description)
 }
 
 /**

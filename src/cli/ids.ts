@@ -1,7 +1,7 @@
 import { createInputError, createUsageError } from '../errors.js'
 import { isObject, parseJson } from '../plant/json.js'
 import { parseDecimalId } from '../plant/plant.js'
-import { shorten } from '../platform/escape.js'
+import { isPlainWord, shorten } from '../platform/escape.js'
 import type { Io } from '../platform/io.js'
 import { joinWholeLines } from '../platform/lines.js'
 import { createUtf8Decoder, explainRead, maxDocumentBytes } from '../platform/text-files.js'
@@ -21,7 +21,7 @@ export function isSingle(args: readonly string[]): boolean {
  * @throws {PlantsError} `usage` for a wrong argument, and `input` for a wrong line
  */
 export async function readIds(args: readonly string[], io: Io): Promise<bigint[]> {
-  if (!args.includes('-')) return [...new Set(await Promise.all(args.map(parseIdArgument)))]
+  if (!args.includes('-')) return [...new Set(args.map(parseIdArgument))]
   if (args.length > 1)
     throw createUsageError(
       '"-" reads all ids from stdin, and cannot be used with other ids',
@@ -36,11 +36,15 @@ export async function readIds(args: readonly string[], io: Io): Promise<bigint[]
   return [...ids]
 }
 
-async function parseIdArgument(text: string): Promise<bigint> {
+function parseIdArgument(text: string, index: number): bigint {
   const id = parseDecimalId(text)
   if (id !== undefined) return id
-  throw (await import('./id-hints.js')).createIdError(text)
+  const subject = isPlainWord(text) ? `"${text}"` : `Argument ${index + 1}`
+  throw createUsageError(`${subject} is not an id`, idsHint)
 }
+
+const idsHint =
+  'Ids are plain digits with spaces between them: find them with plants list --search TEXT'
 
 const linesHint = 'Pipe one id per line, or plants from: plants list --output ndjson'
 

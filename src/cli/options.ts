@@ -8,7 +8,7 @@ import {
   parseCount,
 } from '../config/option-values.js'
 import type { Reporter } from '../output/reporter.js'
-import { fieldNames, idRule } from '../plant/fields.js'
+import { fieldNames } from '../plant/fields.js'
 import { parseDecimalId } from '../plant/plant.js'
 import { type Right, rights } from '../stores/tokens.js'
 import type { PlantsCommand } from './command.js'
@@ -27,12 +27,12 @@ export interface FilterOptions extends GlobalOptions {
 
 export function addFilters(command: PlantsCommand): PlantsCommand {
   return command
-    .option('-t, --tag <text>', 'only plants with this tag')
-    .option('--no-tag', 'only plants without a tag')
     .option(
       '--search <text>',
       'only plants whose name or tag contains this text, ignoring case and accents',
     )
+    .option('-t, --tag <text>', 'only plants with this tag')
+    .option('--no-tag', 'only plants without a tag')
 }
 
 export interface QueryOptions extends FilterOptions {
@@ -46,12 +46,11 @@ export interface QueryOptions extends FilterOptions {
 export function addQuery(command: PlantsCommand): PlantsCommand {
   const sort = 'sort by a field, ignoring case and accents; services sort only by id'
   const after = 'only plants with ids above this one or, in descending order of ids, below it'
-  command
+  return addFilters(command)
     .choice('--sort <field>', sort, fieldNames, { defaultValue: 'id' })
     .option('--desc', 'sort in descending order')
     .value('--limit <count>', 'at most this many plants', parseCount)
     .value('--after <int64>', after, parseId)
-  return addFilters(command)
 }
 
 export function addRetry(command: PlantsCommand): PlantsCommand {
@@ -86,12 +85,12 @@ export function parseRights(flag: string, text: string): readonly Right[] {
   const chosenRights = text.split(',').map((name) => findChoice(rights, name.trim()))
   if (!chosenRights.includes(undefined))
     return rights.filter((right) => chosenRights.includes(right))
-  const rule = `one or more of ${rights.join(', ')}, separated by commas`
+  const rule = `one or more of ${rights.join(', ')}`
   throw createValueError(flag, rule, text, 'create,read')
 }
 
 export function parseId(flag: string, text: string): bigint {
   const id = parseDecimalId(text)
   if (id !== undefined) return id
-  throw createValueError(flag, idRule, text, '1')
+  throw createValueError(flag, 'an id in plain digits', text, '1')
 }

@@ -125,9 +125,8 @@ function toResult(
   const { kind, message, hint } = outcome.problem
   if (outcome.type !== 'unknown' || hint !== undefined) return outcome
   // Several requests are in flight, so the hint must name the plant whose outcome is unknown.
-  const lookupHint = `Look at it with: plants get ${id}${storeFlag}`
-  const unknownHint = `Whether plant ${id} was changed is unknown. ${lookupHint}`
-  return { problem: createProblem(kind, message, unknownHint) }
+  const lookupHint = `To see whether plant ${id} was changed: plants get ${id}${storeFlag}`
+  return { problem: createProblem(kind, message, lookupHint) }
 }
 
 /**
@@ -157,7 +156,7 @@ export async function printAndReport(
     for (const problem of findProblems(page, ignoresMissing)) {
       const error = addStoreToError(problem, context)
       await context.reporter.reportError(error)
-      worstError = chooseWorse(worstError, error)
+      if (!worstError || error.exitCode > worstError.exitCode) worstError = error
     }
   }
   // If everything failed, there is no list to end: JSON output would be an empty array.
@@ -181,11 +180,6 @@ function findProblems(page: readonly PlantResult[], ignoresMissing: boolean): Pr
     problems.set(isOfService ? JSON.stringify([kind, message, hint]) : problem, problem)
   }
   return [...problems.values()].filter(({ kind }) => !ignoresMissing || kind !== 'notFound')
-}
-
-/** Returns the first of two errors that are equally bad. */
-function chooseWorse(first: PlantsError | undefined, second: PlantsError): PlantsError {
-  return first && first.exitCode >= second.exitCode ? first : second
 }
 
 /**

@@ -21,8 +21,8 @@ import { type Io, type Output, replaceOutput } from '../platform/io.js'
 import { type GlobalOptions, mayWaitForPerson } from './global-options.js'
 
 /**
- * Shows the output of an action in a pager, if stdout is a terminal. Warnings and errors are shown
- * in the pager, too, as git does. If a person quits the pager, the next write of the action fails
+ * Shows the output of an action in a pager, if stdout is a terminal. Its warnings are shown in the
+ * pager, too, as git does. If a person quits the pager, the next write of the action fails
  * with EPIPE, as if a pipe were closed. After Ctrl-C, the action ends with an error that is not
  * reported.
  */

@@ -31,16 +31,10 @@ interface OptionFields {
   tag: string | undefined
 }
 
-const onePlantHint =
-  'Give one plant as JSON, such as {"id":1,"name":"Fern","tag":"shade"}, or --id and --name. For many: plants import'
+const jsonHint =
+  'Give one plant as JSON, such as {"id":1,"name":"Fern"}, or leave out its id with --id next'
 
-const incompleteHint =
-  'Give --id (a number, or next) and --name. To read the plant from stdin, leave out --id, --name and --tag'
-
-const missingIdHint = 'Add the id to the JSON, or choose the greatest id plus 1: --id next'
-
-const plainIdHint =
-  'Give the id in plain digits, without leading zeros. For the greatest id plus 1: --id next'
+const optionsHint = 'Give --id (a number, or next) and --name TEXT'
 
 /**
  * Reads the plant of a create: from options, from JSON in a file or on stdin, or from prompts. This
@@ -79,18 +73,7 @@ export async function readPlant(
       '--id next cannot be used for a plant that has an id',
       'Leave one of them out',
     )
-  return acceptPlant(value, usesNextId, chooseJsonHint(value), context)
-}
-
-function chooseJsonHint(value: unknown): string {
-  if (!isObject(value)) return onePlantHint
-  if (isDecimalString(value['id'])) return 'Write the id without quotes'
-  const lacksOnlyId = !Object.hasOwn(value, 'id') && Object.hasOwn(value, 'name')
-  return lacksOnlyId ? missingIdHint : onePlantHint
-}
-
-function isDecimalString(id: unknown): boolean {
-  return typeof id === 'string' && parseDecimalId(id) !== undefined
+  return acceptPlant(value, usesNextId, jsonHint, context)
 }
 
 /** Reads the plant from options. If a person is there, it asks for the missing fields. */
@@ -114,8 +97,7 @@ async function readPlantFromOptions(
     const mayBeNext = idempotencyKey === undefined
     return askForPlant({ id: parsedId, name, tag }, mayBeNext, context.io)
   }
-  const wrongFieldHint = isIdWrong ? plainIdHint : 'Correct the options'
-  return acceptPlant(fields, usesNextId, isComplete ? wrongFieldHint : incompleteHint, context)
+  return acceptPlant(fields, usesNextId, optionsHint, context)
 }
 
 /** A valid id, with which the other fields of a plant are checked before it has its id. */
@@ -134,13 +116,13 @@ async function readPlantJson(path: string, { io }: CommandContext): Promise<unkn
   if (path === '') throw createUsageError('--file needs a path', 'To read stdin: --file -')
   const isStdin = path === '-'
   const fileHint = 'Give the path of a file that contains one plant as JSON'
-  const text = await readText(path, io, isStdin ? onePlantHint : fileHint)
+  const text = await readText(path, io, isStdin ? jsonHint : fileHint)
   const source = isStdin ? 'Stdin' : path
-  if (text.trim() === '') throw createInputError(`${source} is empty`, onePlantHint)
+  if (text.trim() === '') throw createInputError(`${source} is empty`, jsonHint)
   const parseResult = parseJson(text)
   if ('value' in parseResult) return parseResult.value
   const { describeSyntaxError } = await import('../plant/json-syntax.js')
-  throw createInputError(`${source} is not JSON: ${describeSyntaxError(text)}`, onePlantHint)
+  throw createInputError(`${source} is not JSON: ${describeSyntaxError(text)}`, jsonHint)
 }
 
 /**

@@ -1,6 +1,5 @@
 import { commonFormats, isJson, type OutputFormat, parseOutput } from '../config/option-values.js'
 import { EffectiveSettings } from '../config/resolve.js'
-import { listSettings } from '../config/setting-table.js'
 import { readSettings } from '../config/settings-file.js'
 import type { Column, PlantRecord } from '../formats/write.js'
 import {
@@ -81,9 +80,9 @@ export class SettingsContext {
     }: { formats?: readonly OutputFormat[] | undefined; ignoresUserSettings?: boolean } = {},
   ): Promise<SettingsContext> {
     const file = await readSettings(io)
-    if (ignoresUserSettings)
-      for (const name of listSettings('user')) Reflect.deleteProperty(file.savedSettings, name)
-    const settings = new EffectiveSettings({ optionValues: options.optionValues, io, file })
+    const { version, stores = {} } = file.savedSettings
+    const readFile = ignoresUserSettings ? { ...file, savedSettings: { version, stores } } : file
+    const settings = new EffectiveSettings({ options, io, file: readFile })
     const context = new SettingsContext(settings, options, io, formats)
     const { permissionWarning: warning } = file
     if (warning) await context.warn(`${warning.message}. Fix it with: ${warning.command}`)

@@ -60,7 +60,7 @@ export async function findAccess(
     token: credential.token,
     tokenHint:
       credential.source === 'file'
-        ? `The token is saved in ${credential.origin}. Save another with: plants auth login${storeFlag}`
+        ? `Save another token with: plants auth login${storeFlag}`
         : `The token comes from ${credential.origin}: change it there`,
     renew: credential.source === 'command' ? createRenewal(target, context) : undefined,
     userAgent: `plants/${version}`,

@@ -122,7 +122,7 @@ export function assertStoreName(name: string): void {
   // The name is not repeated: it may be an address with its password.
   throw createUsageError(
     'The name of the store is not valid',
-    'Give the name first, and then the address. A name has up to 64 letters, digits, "-" and "_", of which the first is a letter or a digit',
+    'A name has up to 64 letters, digits, "-" and "_", of which the first is a letter or a digit',
   )
 }
 

@@ -21,12 +21,7 @@ export function createNumberParser(noun: string, min: number, max: number, examp
 }
 
 /** Parses the value of an option that has no limit by default, such as --limit. */
-export const parseCount = createNumberParser(
-  'a whole number',
-  1,
-  Number.MAX_SAFE_INTEGER,
-  '10. For no limit, leave it out',
-)
+export const parseCount = createNumberParser('a whole number', 1, Number.MAX_SAFE_INTEGER, '10')
 
 /**
  * Creates the parser of an option whose value is a duration, such as `30s`, `90d` or `1.5`. The
@@ -78,9 +73,7 @@ export function parseOutput(
 function chooseOutputHint(rawValue: string): string | undefined {
   if (namesWorkbook(rawValue)) return 'To write a workbook: plants export FILE.xlsx'
   const isFileName = /[./\\]/.test(rawValue)
-  return isFileName
-    ? 'To write plants to a file: plants export FILE. To copy a store: plants backup FILE'
-    : undefined
+  return isFileName ? 'To write plants to a file: plants export FILE' : undefined
 }
 
 /**

@@ -9,7 +9,6 @@ import type { Address } from '../stores/address.js'
 import { findKind, parseAddress } from '../stores/kinds.js'
 import {
   getSetting,
-  listSettings,
   type SettingName,
   type SettingValue,
   toOptionKey,
@@ -27,86 +26,60 @@ export interface SettingSource {
   origin: string
 }
 
-/**
- * The methods of a commander command that keep the value and the source of each option. commander
- * has the sources `cli`, `env`, `config` and `default`. This module adds the source `store` for a
- * value that is saved with one store.
- */
-export interface OptionValues {
-  getOptionValue(key: string): unknown
-  getOptionValueSource(key: string): string | undefined
-  setOptionValueWithSource(key: string, value: unknown, source: string): unknown
-}
-
 interface SettingSources {
-  /** The options of the command line and the variables of the environment. */
-  optionValues: OptionValues
+  /** The options of the command line under the names of commander, such as `caCert`. */
+  options: object
   io: Io
   file: SettingsFile
 }
 
 /**
- * The settings that are in effect. A setting has the value of the first source that gives one: the
+ * The settings that are in effect. A setting has the value of the first place that gives one: the
  * option, the environment variable, the saved store, the settings that are saved for all stores,
- * and the default.
- *
- * commander knows the options and the variables already, so the constructor adds the saved values.
- * It adds the settings of a saved store only if the user chose the store by its saved name, because
- * the token command of the store must not run for another address.
+ * and the default. The settings of a saved store count only if the user chose the store by its
+ * saved name, because the token command of the store must not run for another address.
  */
 export class EffectiveSettings {
   readonly file: SettingsFile
   /** The saved name of the store; undefined if it was chosen by its address, or is `local`. */
   readonly storeName: string | undefined
-  readonly #values: OptionValues
+  readonly #options: object
   readonly #io: Io
 
-  constructor({ optionValues, io, file }: SettingSources) {
+  constructor({ options, io, file }: SettingSources) {
     this.file = file
-    this.#values = optionValues
+    this.#options = options
     this.#io = io
-    const { savedSettings } = file
-    // The settings for all stores come first, because one of them may name the store.
-    for (const name of listSettings('user'))
-      this.#addSavedValue(name, savedSettings[name], 'config')
     const name = this.getValue('store') ?? ''
-    const store = isStoreName(name) ? findSavedStore(savedSettings, name) : undefined
-    this.storeName = store && name
-    for (const name of listSettings('store')) this.#addSavedValue(name, store?.[name], 'store')
-  }
-
-  #addSavedValue(
-    name: SettingName,
-    value: string | boolean | undefined,
-    source: 'config' | 'store',
-  ) {
-    const key = toOptionKey(name)
-    const isOverridden = ['cli', 'env'].includes(this.#values.getOptionValueSource(key) ?? '')
-    if (value !== undefined && !isOverridden)
-      this.#values.setOptionValueWithSource(key, value, source)
+    this.storeName =
+      isStoreName(name) && findSavedStore(file.savedSettings, name) ? name : undefined
   }
 
   /** Finds the value of a setting, not parsed yet, with its source. */
   findSource(name: SettingName): SettingSource {
     const { storeName } = this
-    const { path } = this.file
-    const { variable = '', default: defaultValue } = getSetting(name)
-    const key = toOptionKey(name)
-    const value = toSettingText(this.#values.getOptionValue(key))
-    switch (this.#values.getOptionValueSource(key)) {
-      case 'cli':
-        return { value, source: 'flag', origin: `--${name}` }
-      case 'env':
-        return { value, source: 'variable', origin: variable }
-      case 'store':
-        return { value, source: 'store', origin: `stores.${storeName}.${name} in ${path}` }
-      case 'config':
-        return { value, source: 'saved', origin: `${name} in ${path}` }
-      default: {
-        const defaultText = typeof defaultValue === 'string' ? defaultValue : undefined
-        return { value: defaultText, source: 'default', origin: 'default' }
-      }
+    const { savedSettings, path } = this.file
+    const { default: defaultValue, variable = '' } = getSetting(name)
+    const store = storeName === undefined ? undefined : findSavedStore(savedSettings, storeName)
+    const option = Reflect.get(this.#options, toOptionKey(name))
+    const places = [
+      { value: option, source: 'flag', origin: `--${name}` },
+      { value: this.#readVariable(variable), source: 'variable', origin: variable },
+      { value: store?.[name], source: 'store', origin: `stores.${storeName}.${name} in ${path}` },
+      { value: savedSettings[name], source: 'saved', origin: `${name} in ${path}` },
+    ] as const
+    for (const { value, source, origin } of places) {
+      const text = toSettingText(value)
+      if (text !== undefined) return { value: text, source, origin }
     }
+    const value = typeof defaultValue === 'string' ? defaultValue : undefined
+    return { value, source: 'default', origin: 'default' }
+  }
+
+  /** An empty PLANTS_STORE is an error, because otherwise the default store would be changed. */
+  #readVariable(variable: string): string | undefined {
+    const text = this.#io.env[variable]?.trim()
+    return variable === 'PLANTS_STORE' ? text : text || undefined
   }
 
   /** @throws {PlantsError} `usage` for an invalid value */
@@ -150,20 +123,17 @@ export class EffectiveSettings {
   }
 }
 
-const chooseStoreHint =
-  'Choose another store with: plants stores use NAME. The built-in one has the name local'
+const chooseStoreHint = 'Choose another store with: plants stores use NAME'
 
 function formatReplaceStore(name: string | undefined): string {
   return `plants stores add ${name} ADDRESS --replace`
 }
 
-/** Adds to the error of a saved value the command that changes the value. */
+/** The hint for a wrong value that is saved is the command that changes it. */
 function addChangeHint(error: unknown, command: string): unknown {
   if (!(error instanceof PlantsError)) return error
-  const { kind, message, hint, cause } = error
-  const changeHint = `Change it with: ${command}`
-  const hints = hint === undefined ? changeHint : `${hint}. ${changeHint}`
-  return new PlantsError(kind, message, { hint: hints, cause })
+  const { kind, message, cause } = error
+  return new PlantsError(kind, message, { hint: `Change it with: ${command}`, cause })
 }
 
 /**
@@ -238,10 +208,9 @@ export function getSavedStore(
 ): SavedStore {
   const store = findSavedStore(saved, name)
   if (store) return store
-  const fileHint = origin === undefined ? '' : '. For a file, give a path, such as ./plants.db'
   const namePart = isPlainWord(name) ? `: ${name}` : ''
   throw createUsageError(
     `${origin ?? 'The argument'} is not the name of a saved store${namePart}`,
-    hint ?? `List the saved stores with: plants stores list${fileHint}`,
+    hint ?? 'List the saved stores with: plants stores list',
   )
 }

@@ -20,7 +20,7 @@ const settingsTable = {
     scopes: ['user'],
     parse: parseOutput,
     default: { label: 'text on a terminal, otherwise NDJSON' },
-    description: 'output format; csv and tsv only for plants and count --by',
+    description: 'output format',
   },
   timeout: {
     flags: '--timeout <duration>',

@@ -67,14 +67,6 @@ export function listLanguages(name: string): string {
   return languagesByRegion[findCommonEncoding(name)?.region ?? ''] ?? ''
 }
 
-/** Lists the encodings of Windows with their regions, for the help of `--encoding`. */
-export function listWindowsEncodings(): string {
-  return commonEncodings
-    .filter(({ region, system }) => region !== 'all' && system === undefined)
-    .map(({ name, region }) => `${name} (${region})`)
-    .join(', ')
-}
-
 function findCommonEncoding(encodingName: string): CommonEncoding | undefined {
   return commonEncodings.find(({ name }) => name === encodingName)
 }

@@ -66,7 +66,7 @@ export async function findEncoding(name: string): Promise<string> {
     return codePage
   throw createUsageError(
     `The encoding${isPlainWord(name) ? ` ${name}` : ''} is unknown`,
-    'For UTF-8, leave out --encoding. For example: --encoding windows-1252. More names: plants import --help',
+    'The names of encodings are listed in docs/tables.md',
   )
 }
 

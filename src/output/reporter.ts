@@ -75,7 +75,7 @@ export class Reporter {
     if (this.isJson) {
       const retryable = isRetryable || undefined
       const lines = details.length > 0 ? details : undefined
-      const fields = { error, message, details: lines, hint, retryable, status, requestId }
+      const fields = { error, message, details: lines, hint, kind, retryable, status, requestId }
       return this.#write(this.#formatJsonLine(fields))
     }
     const { bad, faint } = await this.#createStyle()

@@ -24,14 +24,18 @@ function describeValue(value: unknown): string {
   return typeof value === 'object' && value !== null ? 'an object' : String(value)
 }
 
+/** The range stands only in the message about a number outside of it. */
+function describeInvalidId({ input }: { input?: unknown }): string {
+  const text = input instanceof NumberLiteral ? input.source : input
+  if (typeof text !== 'string' && typeof text !== 'bigint')
+    return buildSentence('the id', 'be a whole number')({ input })
+  const isOutside = Math.abs(Number(text)) >= 2 ** 63
+  if (isOutside) return buildSentence('the id', `be ${idRule}`)({ input })
+  return `the id ${describeValue(input)} is not a whole number`
+}
+
 const id = z
-  .int64({
-    error: ({ input }) => {
-      const hasOtherDigits = typeof input === 'string' && /[^\P{Nd}0-9]/u.test(input)
-      const rule = hasOtherDigits ? 'use the digits 0 to 9' : `be ${idRule}`
-      return buildSentence('the id', rule)({ input })
-    },
-  })
+  .int64({ error: describeInvalidId })
   .check(z.describe('Identification number of the plant, kept exact'))
 
 function buildFieldSchema(field: StringFieldName, description: string) {

@@ -51,7 +51,7 @@ export async function acquireLock(
     release()
     if (isBusy(error)) {
       const message = `Another process has held ${path} for ${timeoutMs / 1000} s`
-      const hint = 'Try again. If the file stays locked, end the suspended plants process'
+      const hint = 'Wait for the end of the other plants process, which may be suspended'
       throw new PlantsError('unavailable', message, { hint })
     }
     if (!isSqliteError(error)) throw error

@@ -75,7 +75,7 @@ export const targetSessionAttrs = ['read-write', 'any'] as const
 
 /** This hint lists the forms of an address. */
 export const addressForms =
-  'Give a path (./plants.db), an address (https://HOST, postgres://HOST/DATABASE) or a saved name (team)'
+  'Give a path (./plants.db), an address (https://HOST) or a name of plants stores list'
 
 /**
  * @param source where the address comes from. Messages say this instead of the address, which may

@@ -149,8 +149,6 @@ export interface OpenContext {
 export interface DoctorContext extends OpenContext {
   /** The check of the store has this name, such as "store garden". */
   storeCheck: string
-  /** If this is true, checks that read all plants are left out. */
-  isQuick: boolean
 }
 
 /**

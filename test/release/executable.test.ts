@@ -129,7 +129,7 @@ test.skipIf(!isInstalled('buildah') || process.getuid?.() !== 0 || process.arch 
       Volumes: { '/home/nonroot': {} },
       Entrypoint: [program],
       Cmd: ['serve', '--host', '0.0.0.0'],
-      Healthcheck: { Test: ['CMD', program, 'doctor', '--quick', '--output', 'json'] },
+      Healthcheck: { Test: ['CMD', program, 'list', '--limit', '1', '--output', 'json'] },
       StopSignal: 'SIGTERM',
     })
     const mountPoint = await buildah(`mount ${await buildah(`from ${image}`)}`)

@@ -25,6 +25,36 @@ test.skipIf(isWindows).each(withPaths)(
   expectSame,
 )
 
+test.each(names)(
+  'the errors of the transcript %s are short, and each hint is one sentence',
+  (name) => {
+    for (const { message, hint } of readErrors(name)) {
+      // The rejected records of an import have an advice for each cause.
+      if (/^Rejected \d/.test(message)) continue
+      const rows = [`plants: ${message}`, hint && `  ${hint}`].map((line = '') =>
+        Math.ceil(line.replace(/HOME[/\w.-]*/g, 'HOME').length / 100),
+      )
+      expect(
+        rows.reduce((sum, count) => sum + count, 0),
+        `${message}\n${hint}`,
+      ).toBeLessThan(3)
+      // A usage line is followed by the page that explains it.
+      if (!hint?.startsWith('Usage: ')) expect(hint ?? '').not.toMatch(/[.] [A-Z]/)
+    }
+  },
+)
+
+/** Reads the errors of a transcript, as text or as JSON. */
+function readErrors(name: string): { message: string; hint?: string }[] {
+  const text = readFileSync(join(import.meta.dirname, name), 'utf8').replaceAll(/\^\[\[\d+m/g, '')
+  const texts = text.matchAll(/^! plants: (?<message>(?!warning).*)(?:\n! {3}(?<hint>.*))?$/gm)
+  const lines = text.matchAll(/^! (\{"error".*\})$/gm)
+  return [
+    ...Array.from(texts, ({ groups }) => ({ ...(groups as { message: string; hint?: string }) })),
+    ...Array.from(lines, ([, json = '']) => JSON.parse(json)),
+  ]
+}
+
 async function expectSame(name: string): Promise<void> {
   const path = join(import.meta.dirname, name)
   await expect(await rerun(readFileSync(path, 'utf8'))).toMatchFileSnapshot(path)

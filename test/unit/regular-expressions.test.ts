@@ -21,7 +21,6 @@ interface Expression {
 /** These expressions read only what the user of the program has typed or saved, or a count. */
 const exemptSources = [
   String.raw`(?<=(?<!\\)(?:\\\\)*):`, // a password file
-  String.raw`"(?:[^"\\]|\\.)*"`, // a settings file
   String.raw`\/+$`, // an address
   String.raw`^:memory:$|\/\/|:[^/\\]*@|@[^/\\]*:\d|%(3a|2f|40)|=.*\s|\s.*=|^\w+:(?!.*\.(db|sqlite3?)$)`,
   String.raw`\B(?=(\d{3})+$)`,

@@ -57,7 +57,7 @@ async function login(options: LoginOptions, io: Io): Promise<void> {
   if (settings.getValue('token-command') !== undefined)
     throw createUsageError(
       `${settings.storeName} gets its token from a command`,
-      'Renew the token there, or save the store without the command: plants stores add --replace',
+      'Renew the token there',
     )
   assertTokenIsSafe(store, settings)
   const token = await readToken(options, store, context)
@@ -99,26 +99,23 @@ async function login(options: LoginOptions, io: Io): Promise<void> {
  * exactly one address, so no command would find it after the address is corrected. A token for a
  * service that is unreachable is saved, because somebody may save tokens before the service runs.
  *
- * @throws {PlantsError} the error of the check, with the hint that nothing was saved
+ * @throws {PlantsError} the error of the check
  */
 function assertWorthSaving(check: TokenCheck): void {
   if (check.state === 'accepted') return
   const { error } = check
   if (check.state === 'rejected') {
     const message = `This token is not accepted: ${error.message}`
-    const hint = 'Nothing was saved. Copy the token again, or ask for a new one'
+    const hint = 'Nothing was saved: copy the token again'
     throw new PlantsError('unauthorized', message, { ...error, hint })
   }
-  const advice = error.hint === undefined ? '' : `. ${error.hint}`
-  const hint = `Nothing was saved${advice}`
   if (check.state === 'foreign') {
     const { message, status, requestId } = error
+    const hint = 'Nothing was saved: the address must be the base URL of a Plant Store'
     const details = { hint, status, requestId, cause: error }
     throw new PlantsError('accessDenied', `This is not a Plant Store: ${message}`, details)
   }
-  const isAddressWrong = error.kind === 'accessDenied'
-  if (!isAddressWrong) return
-  throw new PlantsError(error.kind, error.message, { ...error, hint, cause: error })
+  if (error.kind === 'accessDenied') throw error
 }
 
 async function logout(options: GlobalOptions, io: Io): Promise<void> {

@@ -5,6 +5,7 @@
  * line, so `findPosition` goes through the words of the line.
  */
 import type { Argument, Command, Option } from 'commander'
+import { parseChoice } from '../../config/option-values.js'
 import { listNamedStores } from '../../config/resolve.js'
 import { readSettings } from '../../config/settings-file.js'
 import { PlantsError } from '../../errors.js'
@@ -16,6 +17,7 @@ import bash from '../completions/plants.bash?raw'
 import fish from '../completions/plants.fish?raw'
 import powershell from '../completions/plants.ps1?raw'
 import zsh from '../completions/plants.zsh?raw'
+import type { GlobalOptions } from '../global-options.js'
 
 const scripts = { bash, zsh, fish, powershell }
 
@@ -26,7 +28,10 @@ export function define(command: PlantsCommand): void {
     )
     .choiceArgument('shell', 'shell to print the script for', Object.keys(scripts))
     .addExamples('source <(plants completion bash)', 'plants completion powershell')
-    .handler((_options, io, shell: keyof typeof scripts) => writeStdout(io, scripts[shell]))
+    .handler(({ output }: GlobalOptions, io, shell: keyof typeof scripts) => {
+      if (output !== undefined) parseChoice('--output', output, ['text'])
+      return writeStdout(io, scripts[shell])
+    })
 }
 
 type Candidate = readonly [word: string, description: string]
@@ -61,10 +66,8 @@ export async function printCompletions(
   const { candidates, takesFiles } = await complete(text, words, await buildProgram(words), io)
   const matchingCandidates = candidates.filter(([word]) => word.startsWith(text))
   if (matchingCandidates.length === 0) return takesFiles ? undefined : writeStdout(io, noFilesLine)
-  // For bash, `=` and `:` end a word. So of `--output=json`, bash replaces only `json`.
-  const insertFrom = shell === 'bash' ? text.search(/[^=:]*$/) : 0
   const lines = matchingCandidates.map(([word, description]) =>
-    shell === 'bash' ? `${word.slice(insertFrom)}\n` : `${word}\t${description}\n`,
+    shell === 'bash' ? `${word}\n` : `${word}\t${description}\n`,
   )
   await writeStdout(io, lines.join(''))
 }
@@ -90,10 +93,9 @@ async function complete(
   const position = findPosition(wordsBefore, program)
   if (position === undefined) return { candidates: [], takesFiles: true }
   const { command, operands, pendingOption } = position
-  if (pendingOption) return completeValue(pendingOption, text, io)
-  const [flag = ''] = /^--[^=]+(?==)/.exec(text) ?? []
-  if (flag !== '') return completeJoinedValue(command, flag, text, io)
-  if (text.startsWith('-')) return { ...nothing, candidates: listOptions(command) }
+  if (pendingOption) return completeValue(pendingOption, io)
+  if (text.startsWith('-'))
+    return { candidates: listOptions(command), takesFiles: text.includes('=') }
   const commands = listCommands(command.name() === 'help' ? program : command)
   if (commands.length > 0) return { ...nothing, candidates: operands.length === 0 ? commands : [] }
   const { registeredArguments } = command
@@ -102,7 +104,7 @@ async function complete(
   if (!argument) return { ...nothing, candidates: listOptions(command) }
   // The value of a setting is what its option takes.
   const [setting = ''] = argument.name() === 'value' ? operands : []
-  return completeValue(findOptionWithValue(command, `--${setting}`) ?? argument, text, io)
+  return completeValue(findOptionWithValue(command, `--${setting}`) ?? argument, io)
 }
 
 /** What may be at the cursor, as the words before it say. */
@@ -130,22 +132,6 @@ function findPosition(wordsBefore: readonly string[], program: Command): Positio
   return { command, operands, pendingOption }
 }
 
-/** Completes a word such as `--output=js`. */
-async function completeJoinedValue(
-  command: Command,
-  flag: string,
-  text: string,
-  io: Io,
-): Promise<Completion> {
-  const option = findOptionWithValue(command, flag)
-  if (!option) return nothing
-  const value = await completeValue(option, text.slice(flag.length + 1), io)
-  const candidates = value.candidates.map(
-    ([word, description]): Candidate => [`${flag}=${word}`, description],
-  )
-  return { ...value, candidates }
-}
-
 function findOptionWithValue({ options }: Command, word: string): Option | undefined {
   return options.find(({ short, long, required }) => required && (short === word || long === word))
 }
@@ -163,47 +149,25 @@ function listCommands({ commands }: Command): Candidate[] {
 const fileNames = ['path', 'file', 'files', 'address', 'store']
 
 /** Completes the value of an option or an argument. */
-async function completeValue(
-  operand: Option | Argument,
-  text: string,
-  io: Io,
-): Promise<Completion> {
-  const isOption = 'flags' in operand
-  const name = isOption ? /<(?<name>\w+)/.exec(operand.flags)?.groups?.['name'] : operand.name()
+async function completeValue(operand: Option | Argument, io: Io): Promise<Completion> {
+  const name =
+    'flags' in operand ? /<(?<name>\w+)/.exec(operand.flags)?.groups?.['name'] : operand.name()
   const takesFiles = fileNames.includes(name ?? '')
   if (operand.argChoices)
     return { candidates: operand.argChoices.map((word) => [word, '']), takesFiles }
-  if (name === 'address' || name === 'store')
-    return {
-      candidates: [...(await listSavedStores(io)), ['local', 'your own store (built in)']],
-      takesFiles,
-    }
-  const listKnownValues = isOption ? knownValues[operand.long ?? ''] : undefined
-  return { candidates: (await listKnownValues?.(text)) ?? [], takesFiles }
-}
-
-/** Lists the values that are known, of options that also take others, or several at once. */
-const knownValues: Record<string, (text: string) => Promise<Candidate[]>> = {
-  '--allow': async (text) => {
-    const { rights } = await import('../../stores/tokens.js')
-    const chosenRights = text.split(',').slice(0, -1)
-    const otherRights = rights.filter((right) => !chosenRights.includes(right))
-    return otherRights.map((right) => [[...chosenRights, right].join(','), ''])
-  },
-  '--encoding': async () => {
-    const { commonEncodings, describeEncoding } = await import('../../formats/common-encodings.js')
-    return commonEncodings.map(({ name }) => [name, describeEncoding(name) ?? ''])
-  },
-  '--id': async () => [['next', 'the greatest id plus 1']],
+  const isStore = name === 'address' || name === 'store'
+  return { candidates: isStore ? await listStores(io) : [], takesFiles }
 }
 
 /** Invalid settings only mean fewer candidates; the next command reports them. */
-async function listSavedStores(io: Io): Promise<Candidate[]> {
+async function listStores(io: Io): Promise<Candidate[]> {
+  const local: Candidate = ['local', 'your own store (built in)']
   try {
     const { savedSettings } = await readSettings(io)
-    return listNamedStores(savedSettings).map(([name]) => [name, 'a saved store'])
+    const names = listNamedStores(savedSettings).map(([name]) => name)
+    return [...names.map((name): Candidate => [name, 'a saved store']), local]
   } catch (error) {
-    if (error instanceof PlantsError) return []
+    if (error instanceof PlantsError) return [local]
     throw error
   }
 }

@@ -10,7 +10,6 @@ import { isStoreName } from '../../config/store-name.js'
 import { PlantsError } from '../../errors.js'
 import { quoteIfNeeded } from '../../output/output.js'
 import type { Io } from '../../platform/io.js'
-import { setPasswordHint } from '../../stores/address.js'
 import { findKind } from '../../stores/kinds.js'
 import type { PlantsCommand } from '../command.js'
 import type { GlobalOptions } from '../global-options.js'
@@ -25,40 +24,26 @@ export function define(command: PlantsCommand): void {
     .command('get')
     .description('Print the effective value of a setting.')
     .addExamples('plants config get timeout')
-    .choiceArgument('setting', 'name of the setting', settingNames, (word) =>
-      chooseSettingHint(word, 'To show where it comes from: plants auth status --store ADDRESS'),
-    )
+    .choiceArgument('setting', 'name of the setting', settingNames)
     .handler(get)
   command
     .command('set')
     .description('Save a setting.')
     .addExamples('plants config set timeout 1m')
-    .choiceArgument('setting', 'name of the setting', savedNames, (word) =>
-      chooseSettingHint(word, 'To save a token: plants auth login --store ADDRESS'),
-    )
+    .choiceArgument('setting', 'name of the setting', savedNames)
     .argument('<value>', 'the new value')
     .handler(saveSetting)
   command
     .command('unset')
     .description('Remove a saved setting, so that its default applies.')
     .addExamples('plants config unset timeout')
-    .choiceArgument('setting', 'name of the setting', savedNames, (word) =>
-      chooseSettingHint(word, 'To remove it: plants auth logout --store ADDRESS'),
-    )
+    .choiceArgument('setting', 'name of the setting', savedNames)
     .handler(removeSetting)
   command
     .command('list')
     .description('List the settings with their values, sources and descriptions.')
     .addExamples('plants config list')
     .handler(list)
-}
-
-/** @param tokenHint the hint for a token, which is not a setting */
-function chooseSettingHint(word: string, tokenHint: string): string {
-  if (word === 'token') return tokenHint
-  if (word === 'password') return setPasswordHint
-  if (word.includes('=')) return 'For example: plants config set output json'
-  return 'List the settings with: plants config list. To change one store: plants stores add --replace'
 }
 
 async function get(options: GlobalOptions, io: Io, name: SettingName): Promise<void> {

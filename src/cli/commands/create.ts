@@ -20,9 +20,7 @@ interface CreateOptions extends PlantOptions {
 
 export function define(command: PlantsCommand): void {
   command
-    .description(
-      'Create a plant from options, JSON or prompts. With --id and --name, stdin is not read.',
-    )
+    .description('Create a plant from options, JSON or prompts.')
     .argument('[-]', 'read the plant as JSON from stdin', (argument) => {
       if (argument !== '-') command.error('', { code: 'commander.excessArguments' })
       return argument
@@ -60,7 +58,7 @@ async function create(options: CreateOptions, io: Io, dash?: '-'): Promise<void>
     if (options.dryRun) await previewCreate(plant, options, context)
     else await createAndPrint(plant, options, context)
   } catch (error) {
-    throw addConflictHint(error, plant, options, context)
+    throw addConflictHint(error, plant, context)
   }
 }
 
@@ -93,87 +91,47 @@ async function createPlant(
   return createdPlant
 }
 
-/** What a dry run prints: fields for programs, and the parts of a sentence for people. */
-interface Preview {
-  fields: object
-  plant: string
-  location: string
-}
-
+/**
+ * Creates the plant in a transaction that is rolled back, which finds every conflict. A service
+ * gets no request, so it may still reject the plant, and its next id is not known.
+ */
 async function previewCreate(
-  plant: InputPlant,
-  { idempotencyKey }: CreateOptions,
+  { id, name, tag }: InputPlant,
+  { idempotencyKey: key }: CreateOptions,
   context: CommandContext,
 ): Promise<void> {
-  const preview = hasCapability(context.address, 'direct')
-    ? await previewInStore(plant, idempotencyKey, context)
-    : await previewAtService(plant, context)
-  const sentence = `Would plant ${preview.plant} in ${preview.location}`
-  await context.printResult({ dryRun: true, ...preview.fields }, sentence)
-}
-
-/** Makes no request, so the service may still reject the plant. */
-async function previewAtService(
-  { id, name, tag }: InputPlant,
-  context: CommandContext,
-): Promise<Preview> {
-  const fields = tag === undefined ? { name } : { name, tag }
-  const location = quoteIfNeeded(context.address.name)
-  // To find the next id, the service must be asked, and a dry run sends it nothing.
-  if (id === 'next') return { fields, plant: quoteIfNeeded(name), location }
-  const style = await context.createStreamStyle()
-  return { fields, plant: describePlant(buildPlant(id, name, tag), style), location }
-}
-
-/** Creates the plant in a transaction that is rolled back, which finds every conflict. */
-async function previewInStore(
-  { id, name, tag }: InputPlant,
-  key: string | undefined,
-  context: CommandContext,
-): Promise<Preview> {
-  const store = await (await context.createDirectOpener()).openExisting()
+  const isDirect = hasCapability(context.address, 'direct')
+  const store = isDirect ? await (await context.createDirectOpener()).openExisting() : undefined
   try {
-    const plant = buildPlant(id === 'next' ? await findNextId(store) : id, name, tag)
-    const create = { type: 'create' as const, plant, key }
-    await store?.transaction((transaction) => writeOne(transaction, create), {
-      shouldCommit: () => false,
-    })
+    const knownId = id === 'next' && isDirect ? await findNextId(store) : id
+    const plant = knownId === 'next' ? undefined : buildPlant(knownId, name, tag)
+    if (plant)
+      await store?.transaction(
+        (transaction) => writeOne(transaction, { type: 'create', plant, key }),
+        { shouldCommit: () => false },
+      )
+    const fields = id === 'next' && plant ? plant : omitId({ name, tag })
+    const style = await context.createStreamStyle()
+    const description = plant ? describePlant(plant, style) : quoteIfNeeded(name)
     const location = quoteIfNeeded(context.address.name)
-    return {
-      fields: id === 'next' ? plant : omitId(plant),
-      plant: describePlant(plant, await context.createStreamStyle()),
-      location: store ? location : `${location}, which would be created`,
-    }
+    const addition = isDirect && !store ? ', which would be created' : ''
+    const sentence = `Would plant ${description} in ${location}${addition}`
+    await context.printResult({ dryRun: true, ...fields }, sentence)
   } finally {
     await store?.close()
   }
 }
 
-/**
- * Adds a hint to the error of a conflict: how to show the plant that already has the id, and how to
- * use another id. Any other error is returned unchanged, as is the conflict of `--id next`.
- */
+/** The error of a conflict says how to show the plant that has the given id. */
 function addConflictHint(
   error: unknown,
   { id }: InputPlant,
-  options: CreateOptions,
-  { address, storeFlag }: CommandContext,
+  { storeFlag }: CommandContext,
 ): unknown {
   const isConflict = error instanceof PlantsError && error.kind === 'conflict'
   if (!isConflict || id === 'next') return error
-  const isDirect = hasCapability(address, 'direct')
-  const condition = isDirect ? '' : ', if the token may read'
-  const otherIdHint = chooseOtherIdHint(options, isDirect)
-  const hint = `To show it${condition}: plants get ${id}${storeFlag}. ${otherIdHint}`
+  const hint = `To show it: plants get ${id}${storeFlag}`
   return new PlantsError('conflict', error.message, { ...error, hint })
-}
-
-/** A plant from JSON has its own id, and a create with a key needs a number. */
-function chooseOtherIdHint({ id, idempotencyKey }: CreateOptions, canFindNext: boolean): string {
-  if (idempotencyKey !== undefined) return 'For another plant, give another id and another key'
-  return canFindNext && id !== undefined
-    ? 'To use an id that is free: --id next'
-    : 'For another plant, give another id'
 }
 
 function parseIdempotencyKey(flag: string, key: string): string {

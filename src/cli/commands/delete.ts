@@ -3,7 +3,7 @@ import { describePlant } from '../../output/output.js'
 import { formatPlantCount, type StoredPlant } from '../../plant/plant.js'
 import type { Io } from '../../platform/io.js'
 import type { Store } from '../../stores/store.js'
-import type { PlantsCommand } from '../command.js'
+import { leaveOutHint, type PlantsCommand } from '../command.js'
 import { CommandContext } from '../command-context.js'
 import { idsDescription, isSingle, readIds } from '../ids.js'
 import { addFilters, type FilterOptions } from '../options.js'
@@ -76,9 +76,12 @@ function hasFilter({ tag, search }: DeleteOptions): boolean {
 }
 
 function assertIdsOrFilters(options: DeleteOptions, args: readonly string[]): void {
-  if (args.length > 0 === hasFilter(options))
+  const hasIds = args.length > 0
+  if (hasIds && hasFilter(options))
+    throw createUsageError('delete takes either ids or filters, and not both', leaveOutHint)
+  if (!hasIds && !hasFilter(options))
     throw createUsageError(
-      'delete needs either ids or filters, and not both',
+      'delete needs ids or a filter',
       'Give ids, or one or more of --tag, --no-tag and --search',
     )
   if (options.search === '')

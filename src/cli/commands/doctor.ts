@@ -14,19 +14,14 @@ import type { PlantsCommand } from '../command.js'
 import { CommandContext } from '../command-context.js'
 import type { GlobalOptions } from '../global-options.js'
 
-interface DoctorOptions extends GlobalOptions {
-  quick?: true
-}
-
 export function define(command: PlantsCommand): void {
   command
     .description('Check the settings and the selected store. The exit code is 1 if a check fails.')
-    .option('--quick', 'check only whether the store can be used, without reading its contents')
-    .addExamples('plants doctor --quick')
+    .addExamples('plants doctor --store ./garden.db')
     .handler(doctor)
 }
 
-async function doctor(options: DoctorOptions, io: Io): Promise<void> {
+async function doctor(options: GlobalOptions, io: Io): Promise<void> {
   const { output, timeout } = options
   // A wrong option is an error of this command line, and not a finding about the store.
   const requestedFormat =
@@ -43,7 +38,7 @@ async function doctor(options: DoctorOptions, io: Io): Promise<void> {
   // People send this output to others who help them, so it must not contain any secret.
   const redactText = (text: string) => redact(text, io)
   let failureCount = 0
-  for await (const { check, state, message, hint } of examine(context, options)) {
+  for await (const { check, state, message, hint } of examine(context)) {
     if (state === 'failed') failureCount += 1
     await printer.printRows([
       {
@@ -71,13 +66,9 @@ function formatFinding({ check, state, message, hint }: Finding, style: Style): 
  * Reads all settings, so that a wrong setting is found even if no check uses it. The first error is
  * returned, not thrown, because the doctor reports it as a finding.
  */
-async function findContext(options: DoctorOptions, io: Io): Promise<CommandContext | PlantsError> {
+async function findContext(options: GlobalOptions, io: Io): Promise<CommandContext | PlantsError> {
   try {
-    const settings = new EffectiveSettings({
-      optionValues: options.optionValues,
-      io,
-      file: await readSettings(io),
-    })
+    const settings = new EffectiveSettings({ options, io, file: await readSettings(io) })
     for (const name of settingNames) settings.getValue(name)
     return new CommandContext(settings, await settings.findAddress(), options, io)
   } catch (error) {
@@ -91,10 +82,7 @@ async function findContext(options: DoctorOptions, io: Io): Promise<CommandConte
  *
  * @param context the context; or the error of wrong settings, and then the store is not checked
  */
-async function* examine(
-  context: CommandContext | PlantsError,
-  { quick }: DoctorOptions,
-): AsyncGenerator<Finding> {
+async function* examine(context: CommandContext | PlantsError): AsyncGenerator<Finding> {
   const { bun, node } = process.versions
   const runtime = bun === undefined ? `node ${node}` : `bun ${bun}`
   const system = `${process.platform} ${process.arch}`
@@ -114,9 +102,5 @@ async function* examine(
   const { address, settings, openContext } = context
   const kind = findKind(address)
   const name = settings.storeName ?? (kind.isDefault(address) ? 'local' : address.name)
-  yield* kind.diagnose(address, {
-    ...openContext,
-    storeCheck: `store ${name}`,
-    isQuick: quick === true,
-  })
+  yield* kind.diagnose(address, { ...openContext, storeCheck: `store ${name}` })
 }

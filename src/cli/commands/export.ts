@@ -34,7 +34,7 @@ interface ExportOptions extends QueryOptions {
 export function define(command: PlantsCommand): void {
   command
     .description(
-      'Write plants to a file, in the format that its name implies, or to stdout as NDJSON. An export from a file or a database is a snapshot; an export from a service is not.',
+      'Write plants to a file, in the format that its name implies, or to stdout as NDJSON.',
     )
     .argument(
       '[file]',

@@ -3,6 +3,7 @@ import { quoteIfNeeded, type Style } from '../../output/output.js'
 import type { StoredPlant } from '../../plant/plant.js'
 import type { Io } from '../../platform/io.js'
 import { createNotFoundProblem } from '../../stores/change.js'
+import { hasCapability } from '../../stores/kinds.js'
 import type { Store } from '../../stores/store.js'
 import type { PlantsCommand } from '../command.js'
 import { CommandContext } from '../command-context.js'
@@ -29,7 +30,7 @@ async function get(options: GlobalOptions, io: Io, args: string[]): Promise<void
     const printer = isSingle(args)
       ? context.createPrinter({ text }, true)
       : await context.createPlantPrinter<StoredPlant>()
-    await printAndReport(getPlants(ids, store, io), printer, context)
+    await printAndReport(getPlants(ids, store, context), printer, context)
   } finally {
     await store?.close()
   }
@@ -42,11 +43,10 @@ async function get(options: GlobalOptions, io: Io, args: string[]): Promise<void
 async function* getPlants(
   ids: readonly bigint[],
   store: Store | undefined,
-  io: Io,
+  { address, io }: CommandContext,
 ): AsyncGenerator<PlantResult[]> {
   for (const page of splitIntoPages(ids)) {
-    const isDirect = store?.transaction !== undefined
-    const pageRead = isDirect ? store.get(page) : undefined
+    const pageRead = hasCapability(address, 'direct') ? store?.get(page) : undefined
     const lookups = await Promise.allSettled(page.map((id) => pageRead ?? store?.get([id])))
     // To handle signals takes 2 ms of a start, so they are not handled for the first page.
     if (page[0] !== ids[0]) io.getStopSignal().throwIfAborted()

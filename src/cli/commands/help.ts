@@ -1,12 +1,17 @@
+import { commonFormats, parseOutput } from '../../config/option-values.js'
 import type { PlantsCommand } from '../command.js'
 import { isNamed } from '../command-names.js'
+import type { GlobalOptions } from '../global-options.js'
 
 export function define(command: PlantsCommand): void {
   command
     .description('Show the help of a command.')
     .argument('[command...]', 'name of the command, such as list or stores add')
-    .addExamples('plants help stores add')
-    .handler((_options, _io, argv: string[]) => help(command, argv))
+    .addExamples('plants help stores add', 'plants help --output json')
+    .handler(({ output }: GlobalOptions, _io, argv: string[]) => {
+      if (output !== undefined) parseOutput('--output', output, commonFormats)
+      return help(command, argv)
+    })
 }
 
 async function help(command: PlantsCommand, argv: readonly string[]): Promise<void> {

@@ -1,3 +1,4 @@
+import { type OutputFormat, outputFormats } from '../../config/option-values.js'
 import type { CommandDefinition } from '../command.js'
 
 /** The groups of commands, with the global options that the help of their commands lists. */
@@ -13,6 +14,8 @@ export interface ListedCommand {
   group: keyof typeof commandGroups
   /** The long flags of the global options that its help lists; by default, those of the group. */
   globalOptions?: readonly string[]
+  /** The formats that it prints; by default, those of commands that print no plants. */
+  formats?: readonly OutputFormat[]
   summary: string
   aliases?: readonly string[]
   load(): Promise<{ define: CommandDefinition }>
@@ -22,45 +25,52 @@ export interface ListedCommand {
 export const listedCommands: Readonly<Record<string, ListedCommand>> = {
   create: {
     group: 'Plants:',
+    formats: outputFormats,
     summary: 'create a plant',
     aliases: ['new', 'add'],
     load: () => import('./create.js'),
   },
   get: {
     group: 'Plants:',
+    formats: outputFormats,
     summary: 'show plants by id',
     aliases: ['show'],
     load: () => import('./get.js'),
   },
   list: {
     group: 'Plants:',
+    formats: outputFormats,
     summary: 'list or search plants',
     aliases: ['ls'],
     load: () => import('./list.js'),
   },
   count: {
     group: 'Plants:',
+    formats: outputFormats,
     summary: 'count plants',
     load: () => import('./count.js'),
   },
   update: {
     group: 'Plants:',
+    formats: outputFormats,
     summary: 'change plants',
     load: () => import('./update.js'),
   },
   delete: {
     group: 'Plants:',
+    formats: outputFormats,
     summary: 'delete plants',
     aliases: ['rm'],
     load: () => import('./delete.js'),
   },
   import: {
     group: 'Store:',
-    summary: 'create many plants',
+    summary: 'import plants from a spreadsheet, CSV or JSON',
     load: () => import('./import/import.js'),
   },
   export: {
     group: 'Store:',
+    formats: ['ndjson', 'json', 'csv', 'tsv'],
     summary: 'write plants to a file',
     load: () => import('./export.js'),
   },
@@ -97,6 +107,7 @@ export const listedCommands: Readonly<Record<string, ListedCommand>> = {
   openapi: {
     group: 'Service:',
     globalOptions: [],
+    formats: ['json'],
     summary: 'describe the HTTP API',
     load: () => import('./openapi.js'),
   },
@@ -112,6 +123,7 @@ export const listedCommands: Readonly<Record<string, ListedCommand>> = {
   },
   completion: {
     group: 'Setup:',
+    formats: ['text'],
     summary: 'set up shell completion',
     load: () => import('./completion.js'),
   },

@@ -21,18 +21,8 @@ export function define(command: PlantsCommand): void {
     .option('--dry-run', 'check the backup and count its plants, without restoring it')
     .option('-y, --yes', 'replace the plants in the store without confirmation')
     .addExamples('plants restore plants.bak --store ./new.db')
-    .addHelpText('after', rescueHelp)
     .handler(restore)
 }
-
-/**
- * This is not a part of the description, which commander wraps: a wrapped command cannot be copied.
- */
-const rescueHelp = [
-  '\nIf a damaged store has no backup, copy what can still be read, move the store away, ',
-  "and restore the copy:\n  sqlite3 damaged.db '.clone plants-rescued.db' ",
-  "'.open plants-rescued.db' 'PRAGMA application_id=1886154356; PRAGMA user_version=1'",
-].join('')
 
 async function restore(options: RestoreOptions, io: Io, path: string): Promise<void> {
   const context = await CommandContext.from(options, io)

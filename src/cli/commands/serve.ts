@@ -46,6 +46,11 @@ export function define(command: PlantsCommand): void {
   command
     .description('Serve a store over HTTP. Print the address to stdout and the log to stderr.')
     .value(
+      '--allow <rights>',
+      `rights to offer, ${rightsRule} (default: all; for PLANTS_SERVE_TOKEN: create)`,
+      parseRights,
+    )
+    .value(
       '--host <host>',
       'address to listen on, or 0.0.0.0 for all IPv4 addresses',
       parseNonEmptyString,
@@ -71,7 +76,6 @@ export function define(command: PlantsCommand): void {
     .optionsGroup('Security:')
     .value('--tls-cert <path>', 'file with the PEM certificate and its chain', parseNonEmptyString)
     .value('--tls-key <path>', 'file with the PEM private key', parseNonEmptyString)
-    .value('--allow <rights>', `rights to offer, ${rightsRule} (default: all)`, parseRights)
     .optionsGroup(rareOptionsHeading)
     .addOption(
       new Option('--socket <path>', 'Unix socket to listen on instead of a port, for a proxy')
@@ -220,7 +224,7 @@ async function openStoredTokens(tokens: TokenStore, context: CommandContext): Pr
     return (token) => cache.findCaller(token)
   }
   const message = `${address.name} has no valid token, so no client can use the service`
-  const hint = `Create a token with: ${formatCreateToken(context)}. Or set PLANTS_SERVE_TOKEN`
+  const hint = `Create a token with: ${formatCreateToken(context)}`
   throw new PlantsError('unauthorized', message, { hint })
 }
 

@@ -125,7 +125,6 @@ async function buildSavedStore(options: object, address: Address, io: Io): Promi
 async function init(globalOptions: GlobalOptions, io: Io, argument?: string): Promise<void> {
   const value = chooseNewStore(globalOptions, argument)
   const options = { ...globalOptions, store: value }
-  options.optionValues.setOptionValueWithSource('store', value, 'cli')
   const { settings } = await SettingsContext.read(options, io)
   const store = await settings.resolveStore({ value, origin: 'The address', source: 'flag' })
   const serverCount = requireCapability(store, 'direct').countServers(store)
@@ -148,11 +147,7 @@ async function init(globalOptions: GlobalOptions, io: Io, argument?: string): Pr
  * Chooses the address of a new store. No store is created for a variable or a setting, which
  * somebody may have forgotten.
  */
-function chooseNewStore(
-  { store, optionValues }: GlobalOptions,
-  argument: string | undefined,
-): string {
-  const option = optionValues.getOptionValueSource('store') === 'cli' ? store : undefined
+function chooseNewStore({ store: option }: GlobalOptions, argument: string | undefined): string {
   if (argument !== undefined && option !== undefined)
     throw createUsageError(
       'The address is an argument, and --store is given, too',

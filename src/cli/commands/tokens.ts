@@ -98,8 +98,7 @@ async function list(options: GlobalOptions, io: Io): Promise<void> {
     const titles = ['ID', 'NOTE', 'CREATED', 'EXPIRES', 'STATE', 'RIGHTS']
     const printer = await context.createTablePrinter(titles, formatCells)
     const total = await printer.printAll(store?.tokens.list() ?? [])
-    if (total === 0)
-      await context.warn(`No tokens. Create one with: plants tokens create${context.storeFlag}`)
+    if (total === 0) await context.warn('No tokens')
   } finally {
     await store?.close()
   }
@@ -132,7 +131,7 @@ const parseLifetime = createDurationParser(
   'a duration with its unit, such as 90d or 12h, up to 36525d',
   1,
   36_525 * 86_400_000,
-  '90d. For a token that does not expire, leave it out',
+  '90d',
   '',
 )
 

@@ -17,9 +17,7 @@ interface UpdateOptions extends GlobalOptions {
 
 export function define(command: PlantsCommand): void {
   command
-    .description(
-      'Change the name or tag of plants. After an update, a repeated create with the same idempotency key fails.',
-    )
+    .description('Change the name or tag of plants.')
     .argument('<id...>', idsDescription)
     .option('-n, --name <text>', 'the new name')
     .option('-t, --tag <text>', 'the new tag')

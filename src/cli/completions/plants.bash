@@ -2,7 +2,7 @@
 #   source <(plants completion bash)
 
 _plants() {
-  # plants splits the line itself, and prints what bash inserts after the last "=" or ":" of the word.
+  # plants splits the line itself, and prints the words that fit.
   mapfile -t COMPREPLY < <(plants __complete bash "${COMP_LINE:0:COMP_POINT}" 2>/dev/null </dev/null)
   # A colon alone means that no file can follow.
   if [[ ${COMPREPLY[*]} == : ]]; then

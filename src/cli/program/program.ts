@@ -1,9 +1,10 @@
-import { CommanderError, Help, type Option } from 'commander'
+import { type Command, CommanderError, Help, type Option } from 'commander'
 import { version } from '../../../package.json'
+import { commonFormats } from '../../config/option-values.js'
 import { createUsageError } from '../../errors.js'
 import type { Io } from '../../platform/io.js'
-import { type CommandLine, PlantsCommand } from '../command.js'
-import { CommandLineError } from '../command-line-error.js'
+import { type CommandLine, CommandLineError, PlantsCommand } from '../command.js'
+import { formatHelpHint, getCommandPath } from '../command-names.js'
 import { commandGroups, type ListedCommand, listedCommands } from '../commands/index.js'
 import { createGlobalOptions } from '../global-options.js'
 
@@ -26,12 +27,13 @@ export async function runCommand(line: CommandLine, io: Io): Promise<Page> {
     text += page
   })
   const pageError = await parseAndRun(program, line)
-  // For a line without a command, commander also builds the help, and ends with a failure.
+  // For a line without a command, commander also builds the help, and ends with a failure. That is
+  // an answer to `plants stores`, but not to `plants stores --timeout list`.
   const isFailure = pageError !== undefined && pageError.exitCode !== 0
-  if (isFailure && program.args.length === 0)
-    throw createUsageError('A command is missing', 'See: plants --help')
-  // A line that asks for a page runs no handler, which would have thrown this error.
-  if (line.firstError) throw line.firstError
+  if (isFailure && line.argv.some((word) => word.startsWith('-'))) {
+    const path = getCommandPath(line.command ?? program)
+    throw createUsageError('No command follows the options', formatHelpHint(path))
+  }
   if (text === '') return { type: 'none', text }
   return { type: pageError?.code === 'commander.version' ? 'version' : 'help', text }
 }
@@ -50,15 +52,31 @@ async function parseAndRun(
     await program.parseAsync(line.argv, { from: 'user' })
     return undefined
   } catch (error) {
-    const isLineWrong = error instanceof CommandLineError
-    if (isLineWrong || (error instanceof CommanderError && error.exitCode !== 0)) {
-      const usageErrors = await import('../usage-errors.js')
-      usageErrors.assertNoSwallowedCommand(line.command ?? program, line.argv)
-      if (isLineWrong) throw usageErrors.explainCommandLineError(error)
-    }
     if (error instanceof CommanderError) return error
+    if (asksForHelp(line)) {
+      line.command?.outputHelp()
+      return undefined
+    }
+    if (error instanceof CommandLineError)
+      throw (await import('../usage-errors.js')).explainCommandLineError(error)
     throw error
   }
+}
+
+/**
+ * Whether a line asks for help, which wins over its errors. In the place of the value of an option,
+ * and after `--`, the word means something else.
+ */
+function asksForHelp({ argv, command }: CommandLine): boolean {
+  const end = argv.indexOf('--')
+  const words = end === -1 ? argv : argv.slice(0, end)
+  return words.some((word, index) => {
+    const previousWord = words[index - 1] ?? ''
+    const isValue = command?.options.some(
+      ({ long, short, required }) => required && [long, short].includes(previousWord),
+    )
+    return ['-h', '--help'].includes(word) && !isValue
+  })
 }
 
 /**
@@ -94,18 +112,13 @@ function createProgram(
   line: CommandLine | undefined,
   write: (text: string) => void,
 ): PlantsCommand {
-  // If stdout is a pipe, stderr may still be a terminal, whose width is used.
-  const findWidth = () => {
-    const terminal = [io.stdout, io.stderr].find(({ isTerminal }) => isTerminal)
-    return terminal?.columns ?? 100
-  }
+  const findWidth = () => Math.min(io.stdout.isTerminal ? (io.stdout.columns ?? 80) : 80, 80)
   return (
     new PlantsCommand('plants', io, line ?? { argv: [] })
       .usage('<command> [options]')
       // Otherwise the program would take `-s` in `create --name -s` for its own option.
       .enablePositionalOptions()
       .exitOverride()
-      .showSuggestionAfterError(false)
       .helpOption('-h, --help', 'show this help')
       .helpCommand(false)
       .version(version, '-V, --version', 'show the version')
@@ -121,8 +134,13 @@ function createProgram(
         commandUsage: formatUsage,
         subcommandTerm: formatSubcommandTerm,
         optionDescription: describeOption,
+        formatHelp,
       })
-      .addExamples('plants create --id 1 --name Fern --tag shade', 'plants list --search fern')
+      .addExamples(
+        'plants create --id 1 --name Fern --tag shade',
+        'plants list --search fern',
+        'plants import list.xlsx',
+      )
       .addHelpText('after', '\nMore help: plants help COMMAND')
   )
 }
@@ -130,7 +148,7 @@ function createProgram(
 /** Loads the file of a command, which adds its options, its handler and its subcommands. */
 async function defineCommand(
   command: PlantsCommand,
-  { group, globalOptions = commandGroups[group], load }: ListedCommand,
+  { group, globalOptions = commandGroups[group], formats = commonFormats, load }: ListedCommand,
 ): Promise<void> {
   const { define } = await load()
   define(command)
@@ -138,7 +156,7 @@ async function defineCommand(
     command.usage('<command> [options]').helpCommand('help [command]', 'show help for a command')
   for (const commandOrSubcommand of [command, ...command.commands])
     if (commandOrSubcommand instanceof PlantsCommand)
-      commandOrSubcommand.addGlobalOptions(globalOptions)
+      commandOrSubcommand.addGlobalOptions(globalOptions, formats)
 }
 
 /**
@@ -177,9 +195,20 @@ function addCompletion(program: PlantsCommand, io: Io): void {
     })
 }
 
-/** Describes an option without its variable of the environment: `plants config list` shows that. */
+/** Formats help with the commands before the options of all commands, as gh does. */
+function formatHelp(command: Command, help: Help): string {
+  const sections = Help.prototype.formatHelp.call(help, command, help).trimEnd().split('\n\n')
+  const isOptions = (section: string) => section.startsWith('Options:')
+  const orderedSections =
+    command.commands.length === 0
+      ? sections
+      : [...sections.filter((section) => !isOptions(section)), ...sections.filter(isOptions)]
+  return `${orderedSections.join('\n\n')}\n`
+}
+
+/** The description of --output has its choices, which commander would write on another line. */
 function describeOption(option: Option): string {
-  return new Help().optionDescription(Object.create(option, { envVar: { value: undefined } }))
+  return option.long === '--output' ? option.description : new Help().optionDescription(option)
 }
 
 /** Formats the usage of a command, where commander lists one alias, with its examples below. */

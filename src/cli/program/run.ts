@@ -5,10 +5,10 @@ import { readSettings } from '../../config/settings-file.js'
 import { createUsageError, getSystemCode, PlantsError } from '../../errors.js'
 import { writeStdout } from '../../output/output.js'
 import { Reporter } from '../../output/reporter.js'
+import { toJson } from '../../plant/json.js'
 import type { Io } from '../../platform/io.js'
-import { type CommandLine, PlantsCommand } from '../command.js'
-import { runInPager } from '../pager.js'
-import { runCommand } from './program.js'
+import type { CommandLine, PlantsCommand } from '../command.js'
+import { buildProgram, runCommand } from './program.js'
 
 /**
  * Runs a command line, reports its error, and returns the exit code. Every error of the program
@@ -20,7 +20,7 @@ export async function run(argv: string[], io: Io): Promise<number> {
     const token = io.env[name]?.trim()
     if (token) io.secrets.add(token)
   }
-  const line: CommandLine = { argv: argv.length > 0 ? argv : ['--help'] }
+  const line: CommandLine = { argv: moveHelp(argv) }
   try {
     await runCommandLine(line, io)
     return 0
@@ -31,6 +31,13 @@ export async function run(argv: string[], io: Io): Promise<number> {
     if (!failure.isReported) await reportFailure(failure, line, io)
     return failure.exitCode
   }
+}
+
+/** For commander, help that is asked for before a command is that of the program. */
+function moveHelp([firstWord = '--help', ...words]: readonly string[]): string[] {
+  if (firstWord !== '--help' && firstWord !== '-h') return [firstWord, ...words]
+  const index = words.findIndex((word) => word.startsWith('-'))
+  return words.toSpliced(index === -1 ? words.length : index, 0, firstWord)
 }
 
 function createInternalError(cause: unknown): PlantsError {
@@ -45,40 +52,50 @@ async function runCommandLine(line: CommandLine, io: Io): Promise<void> {
   const { argv } = line
   // Node.js has replaced bytes that are not UTF-8 by U+FFFD.
   if (argv.some((word) => word.includes('\uFFFD')))
-    line.firstError = createUsageError(
+    throw createUsageError(
       'An argument is not UTF-8, or contains U+FFFD',
       'Use a UTF-8 terminal, or read the plant from JSON with --file',
     )
   // `plants -v` shows the version, as other programs do. With a command, -v is --verbose.
   if (argv.length === 1 && argv[0] === '-v') return writeStdout(io, `${version}\n`)
   const page = await runCommand(line, io)
-  if (page.type === 'version') await writeStdout(io, page.text)
-  else if (page.type === 'help')
-    await runInPager(line.command?.readOptions() ?? {}, io, (pagedIo) =>
-      writeStdout(pagedIo, page.text),
-    )
+  if (page.type === 'none') return
+  if (!isJson(findOutputOption(argv))) return writeStdout(io, page.text)
+  const fields =
+    page.type === 'version' ? { version } : await describeHelp(line.describedCommand, io)
+  await writeStdout(io, `${toJson(fields)}\n`)
 }
 
-/** Prints an error in the format that is in effect, or else in the format of the command line. */
-async function reportFailure(failure: PlantsError, line: CommandLine, io: Io): Promise<void> {
-  // Without a command, the error came before any option was parsed.
-  const { command = new PlantsCommand('plants', io, line) } = line
-  const { output, color = true } = command.readOptions()
-  const format = (await findFormat(command, io)) ?? findChoice(outputFormats, output)
+/** Describes a command for programs. The line has loaded only the commands that it names. */
+async function describeHelp(command: PlantsCommand | undefined, io: Io): Promise<object> {
+  const { describeCommand, describeProgram } = await import('./describe-commands.js')
+  if (command?.parent) return describeCommand(command)
+  return describeProgram(await buildProgram(io))
+}
+
+/** Searches the words of a line, because the parser has stopped at the first wrong one of them. */
+function findOutputOption(argv: readonly string[]): OutputFormat | undefined {
+  const text = /^(?:--output|-[a-z]*?o)[=\n]?([a-z]+)$/im.exec(argv.join('\n'))?.[1]
+  return findChoice(outputFormats, text)
+}
+
+/** Prints an error in the format that the command line, the environment or the settings choose. */
+async function reportFailure(failure: PlantsError, { argv }: CommandLine, io: Io): Promise<void> {
+  const format = findOutputOption(argv) ?? (await findFormat(io))
+  const color = !argv.includes('--no-color')
   await new Reporter(io, isJson(format), { color }).reportError(failure)
 }
 
 /**
- * Finds the format that the command line, the environment or the settings choose.
+ * Finds the format that the environment or the settings choose.
  *
  * @returns undefined if none of them chooses one, or if one of them is not valid
  */
-async function findFormat(command: PlantsCommand, io: Io): Promise<OutputFormat | undefined> {
-  // An unknown store would be an error of its own, and no store is needed to print an error.
-  command.setOptionValueWithSource('store', 'local', 'cli')
+async function findFormat(io: Io): Promise<OutputFormat | undefined> {
   try {
     const file = await readSettings(io)
-    return new EffectiveSettings({ optionValues: command, io, file }).getValue('output')
+    // An unknown store would be an error of its own, and no store is needed to print an error.
+    return new EffectiveSettings({ options: { store: 'local' }, io, file }).getValue('output')
   } catch (error) {
     // Only one error is reported. If the settings are wrong, too, the next command says so.
     if (error instanceof PlantsError) return undefined

@@ -59,8 +59,7 @@ async function checkService(address: HttpAddress, context: OpenContext): Promise
   const check = await verifyToken(address, context)
   if (check.state === 'accepted')
     return { state: 'ok', message: `${address.name} answers, and accepts the token` }
-  const { message, hint = 'Check the address. If it is right, tell the operator of the service' } =
-    check.error
+  const { message, hint = 'Check the address' } = check.error
   const rejection = check.state === 'rejected' ? 'The token is not accepted: ' : ''
   return { state: 'failed', message: rejection + message, hint }
 }

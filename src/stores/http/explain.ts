@@ -43,7 +43,7 @@ const moved: Explanation = {
 }
 const missingOperation: Explanation = {
   kind: 'rejected',
-  hint: 'Check the address: it must be the base URL. If it is, the service does not offer this',
+  hint: 'The service does not offer this, or the address is not its base URL',
 }
 const busy: Explanation = { kind: 'unavailable', hint: 'Try again later' }
 const missingPlant: Explanation = { kind: 'notFound' }

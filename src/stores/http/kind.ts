@@ -3,8 +3,8 @@ import { MissingCapability, type StoreKind } from '../store-kind.js'
 import { parseHttp } from './address.js'
 
 const needsDirectAccess = new MissingCapability(
-  'but this command needs direct access to the store',
-  'Run the command on the host of the service, or select another store with --store',
+  'but this command needs the store itself',
+  'Run the command on the host of the service',
 )
 
 export const httpKind: StoreKind<HttpAddress> = {

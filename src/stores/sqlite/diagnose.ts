@@ -12,7 +12,7 @@ export async function* diagnoseFile(
 ): AsyncGenerator<Finding> {
   const store = await runCheck(context.storeCheck, () => checkFile(address, context))
   yield store
-  if (store.state !== 'failed' && !context.isQuick)
+  if (store.state !== 'failed')
     yield await runCheck('contents', () => checkContents(address, context))
 }
 

@@ -96,7 +96,6 @@ const lines: [typed: string, became: string[]][] = [
   ['plants create --file su\tX', ['plants', 'create', '--file', 'sub/X']],
   ['plants list --tag fe\tX', ['plants', 'list', '--tag', 'feX']],
   ['plants get po\tX', ['plants', 'get', 'poX']],
-  ['plants import --encoding big\tX', ['plants', 'import', '--encoding', 'big5', 'X']],
   ['plants config set output nd\tX', ['plants', 'config', 'set', 'output', 'ndjson', 'X']],
   ['plants stores rem\tte\tX', ['plants', 'stores', 'remove', 'team', 'X']],
 ]

@@ -1,7 +1,6 @@
 import { spawnSync } from 'node:child_process'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { listedCommands } from '../../../src/cli/commands/index.js'
 import { toJson } from '../../../src/plant/json.js'
 import { bin, launch, waitForResult } from '../../helpers/sandbox/process.js'
 import { isWindows, Sandbox } from '../../helpers/sandbox/sandbox.js'
@@ -166,27 +165,6 @@ test.skipIf(isWindows || !hasSqlite).each([
     const list = followed.split(' > ').at(-1)
     expect(await runShell(user, `plants import ${list} -s garden.db`)).toMatchObject({ code: 0 })
     expect((await runShell(user, 'plants list -s garden.db')).out).toBe(`${toJson(named)}\n`)
-  },
-)
-
-const optionsOfOtherTools = [
-  ...['--json', '--csv', '--format', '--filter', '--force', '--debug', '-n', '--offset'],
-  ...['--overwrite', '--upsert', '--update', '--out'],
-]
-
-test.each(Object.keys(listedCommands))(
-  'each option that a hint names for %s is an option of it',
-  async (name) => {
-    const user = new Sandbox()
-    const { out: help } = await user.run([name, '--help'])
-    const globalHelp = (await user.run('--help')).out
-    for (const option of optionsOfOtherTools) {
-      const { err } = await user.run([name, option])
-      const [, hint = ''] = err.split('\n')
-      if (/plants \w/.test(hint)) continue
-      for (const [proposed] of hint.matchAll(/--[a-z-]+/g))
-        expect([help + globalHelp, hint].join('\n'), `${name} ${option}`).toContain(` ${proposed} `)
-    }
   },
 )
 

@@ -42,7 +42,7 @@ test.each<
     'proposes no id with an idempotency key, which belongs to one',
     ['create --id 41 --name Moss'],
     'create --name Fern --tag shade --idempotency-key k',
-    { '? id': '\r', 'an integer from': '43\r' },
+    { '? id': '\r', 'whole number': '43\r' },
     [moss(41), { id: 43, name: 'Fern', tag: 'shade' }],
   ],
   [
@@ -63,7 +63,7 @@ test.each<
     'takes a paste up to a wrong answer',
     [],
     'create',
-    { 'plus 1 (next)': 'x\r1\rFern\r', 'an integer': '\x7f1\rFe', name: 'rn\rshade\r' },
+    { 'plus 1 (next)': 'x\r1\rFern\r', 'whole number': '\x7f1\rFe', name: 'rn\rshade\r' },
     [{ id: 1, name: 'Fern', tag: 'shade' }],
   ],
 ])('create %s', async (_, given, command, turns, plants) => {
@@ -203,7 +203,7 @@ test.skipIf(isWindows).each<[command: string, turns: [question: string, text: st
     'create',
     [
       ['plus 1 (next)', 'x\r7'],
-      ['an integer', ''],
+      ['whole number', ''],
     ],
   ],
   ['delete 1', [['(y/N)', '']]],

@@ -20,12 +20,8 @@ async function pagedRun(line: string, { env, ...options }: RunOptions = {}, user
 }
 
 describe.skipIf(isWindows)('with a pager (needs sh)', () => {
-  test.each([
-    ['list', table],
-    ['help list', expect.stringContaining('Usage: plants list')],
-    ['--help', expect.stringContaining('Usage: plants')],
-  ])('plants %s shows its output in the pager', async (line, shown) => {
-    expect(await pagedRun(line)).toMatchObject({ code: 0, out: '', shown })
+  test('a list is shown in the pager', async () => {
+    expect(await pagedRun('list')).toMatchObject({ code: 0, out: '', shown: table })
   })
 
   test.each<[line: string, options: RunOptions]>([
@@ -38,9 +34,11 @@ describe.skipIf(isWindows)('with a pager (needs sh)', () => {
     ['list --no-input', {}],
     ['get 1', {}],
     ['--version', {}],
+    ['help list', {}],
+    ['--help', {}],
   ])('plants %s with %j starts no pager', async (line, options) => {
     const { code, out, shown } = await pagedRun(line, options)
-    expect([code, out, shown]).toEqual([0, expect.stringMatching(/Fern|\d\.\d/), undefined])
+    expect([code, out, shown]).toEqual([0, expect.stringMatching(/Fern|\d\.\d|Usage/), undefined])
   })
 
   test('the environment of the pager has no secret of the program', async () => {

@@ -40,6 +40,26 @@ test('the help of the program lists the description of the API with the commands
   expect((await plants('openapi --help')).out).not.toContain('--store')
 })
 
+test.each([
+  ['list --limit x --help', 'list|ls [options]'],
+  ['list --nope --limit --tag x -h', 'list|ls [options]'],
+  ['list --help --limit', 'list|ls [options]'],
+  ['create -name Fern --help', 'create|new|add [options] [-]'],
+  ['--help list', 'list|ls [options]'],
+  ['-h stores add --timeout', 'stores add [options] <name> <address>'],
+  ['get --help -- 1', 'get|show [options] <id...>'],
+])('help wins over the errors of the line plants %s', async (line, usage) => {
+  const { code, out, err } = await plants(line)
+  expect([code, out.split('\n')[0], err]).toEqual([0, `Usage: plants ${usage}`, ''])
+})
+
+test.each(['create --id 1 --name --help', 'get 1 2 x -- --help', 'list --tag=-h --limit x'])(
+  'the word --help is a value in plants %s',
+  async (line) => {
+    expect(await plants(line)).toMatchObject({ code: 2, out: '' })
+  },
+)
+
 test.each(['--version', '-V', '-v', 'version'])('plants %s prints the version', async (flag) => {
   expect(await plants(flag)).toEqual(toTextResult(`${version}\n`))
 })

@@ -3,7 +3,7 @@ import { createProblem } from '../../../src/stores/change.js'
 import { createNext } from '../../../src/stores/next-id.js'
 import { check, generateNewPlant } from '../../helpers/expect/arbitraries.js'
 import { Sandbox, toJsonResult } from '../../helpers/sandbox/sandbox.js'
-import { buildJsonResponse, ScriptedServer } from '../../helpers/scripted-server/scripted-server.js'
+import { ScriptedServer } from '../../helpers/scripted-server/scripted-server.js'
 import { token } from '../../helpers/scripted-server/service.js'
 
 // Messages of create are in transcripts/create.txt and usage.txt, and invalid plants are in
@@ -70,27 +70,6 @@ test('create --id next fails with a hint when other clients take each next id fi
   await expect(createNext(store, { name: 'Moss' })).rejects.toMatchObject(failure)
   expect(last).toBe(100n)
 })
-
-test.each([
-  { options: '--tag shade', otherId: 'For another plant, give another id' },
-  { options: '--idempotency-key k', otherId: 'For another plant, give another id and another key' },
-])(
-  'the hint for an id that a service has, with $options, works without the right to read',
-  async (row) => {
-    const message = 'A plant with id 1 already exists'
-    const service = await ScriptedServer.listen({
-      posts: [buildJsonResponse(400, { error: 409, message })],
-    })
-    const sandbox = new Sandbox()
-    const line = `create --id 1 --name Fern ${row.options} --store ${service.url}`
-    const { code, err } = await sandbox.run(line, { env: { PLANTS_TOKEN: token } })
-    const show = `plants get 1 --store ${service.url}`
-    expect([code, err]).toEqual([
-      1,
-      `plants: ${message}\n  To show it, if the token may read: ${show}. ${row.otherId}\n`,
-    ])
-  },
-)
 
 test('create rejects U+FFFD in an argument, where it stands for invalid UTF-8, but not in JSON', async () => {
   const sandbox = new Sandbox()

@@ -55,7 +55,6 @@ test('doctor prints each successful check', async () => {
     ...[...always, local],
     ok('contents', '1 plant read, and no damage found'),
   ])
-  expect((await disk.examine('--quick')).findings).toEqual([...always, local])
   const team = ok('store team', `${address} answers, and accepts the token`)
   expect((await disk.examine('--store team')).findings).toEqual([...always, team])
 })
@@ -168,7 +167,7 @@ test('doctor accepts a token that may only read, and sends a service one request
 
 test('doctor prints no token, even if a store has it as its name', async () => {
   const user = new Sandbox({ stores: { [token]: { address: './garden.db' } }, store: token })
-  const { out } = await user.run('doctor --quick', { env: { PLANTS_TOKEN: token } })
-  expect(parseObjects(out).at(-1)).toMatchObject({ check: 'store ***' })
+  const { out } = await user.run('doctor', { env: { PLANTS_TOKEN: token } })
+  expect(parseObjects(out)).toContainEqual(expect.objectContaining({ check: 'store ***' }))
   expect(out).not.toContain(token)
 })

@@ -28,7 +28,7 @@ test.each([
   }
 })
 
-test.each(['stores list', 'tokens list', 'doctor --quick'])(
+test.each(['stores list', 'tokens list', 'doctor'])(
   'plants %s prints an array as json, and lines as ndjson',
   async (line) => {
     const user = new Sandbox()
@@ -104,7 +104,7 @@ test.each([
 ])('plants %s ends at an interruption after the plants that it has printed', async (line, left) => {
   const stopIt = (stop: AbortController) =>
     stop.abort(new PlantsError('interrupted', 'Interrupted'))
-  const result = { code: 130, error: 500, message: 'Interrupted', left }
+  const result = { code: 130, error: 500, message: 'Interrupted', kind: 'interrupted', left }
   expect(await running(100, line, stopIt)).toEqual(result)
 })
 

@@ -36,7 +36,7 @@ test.each([
     const options = { env, cwd: `${user.home}/a:` }
     const { code, out, err } = await user.run([...words, '--output', 'json'], options)
     expect({ code, out, ...JSON.parse(err) }).toEqual({
-      ...{ code: 2, out: '', error: 400, hint: expect.any(String) },
+      ...{ code: 2, out: '', error: 400, hint: expect.any(String), kind: 'usage' },
       message: expect.stringMatching(`^${source} .*${why.replace('+', '.')}`),
     })
   }

@@ -122,7 +122,7 @@ test.each(given)(
 
 test.each([
   'list --limit x --output json',
-  'list --limit x --help -o=json',
+  'list --limit x -o=json',
   'list --tag a --no-tag --nope --output json',
   '--timeout 1s --timeout 2s list -ojson',
   'list --tag --output json',
@@ -146,7 +146,7 @@ test.each(['flag', 'variable', 'saved'] as const)(
     for (const flags of [['--id', '1', '--name', 'Fern', '--timeout', 'soon'], ['--nope']]) {
       const { err } = await desk.run(['create', ...flags])
       const [message, hint] = [expect.any(String), expect.any(String)]
-      expect(JSON.parse(err)).toEqual({ error: 400, message, hint })
+      expect(JSON.parse(err)).toEqual({ error: 400, message, hint, kind: 'usage' })
     }
   },
 )

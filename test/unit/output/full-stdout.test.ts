@@ -26,7 +26,7 @@ test.each([
   'count',
   'count --by tag',
   'export',
-  'doctor --quick',
+  'doctor',
   'tokens list',
   'stores list',
   'config list',

@@ -7,7 +7,6 @@ import {
 } from '../../../config/option-values.js'
 import { createUsageError } from '../../../errors.js'
 import { foldName } from '../../../formats/columns.js'
-import { listWindowsEncodings } from '../../../formats/common-encodings.js'
 import { formatNames } from '../../../formats/write.js'
 import type { ImportInput } from '../../../import/input-file.js'
 import type { ImportPlan } from '../../../import/inputs.js'
@@ -32,6 +31,11 @@ export function define(command: PlantsCommand): void {
         'An import may be stopped at any moment: the same command skips what is stored, and stores the rest.',
     )
     .argument('[files...]', 'files to read, plain or compressed with gzip (.gz), or "-" for stdin')
+    .repeatableValue(
+      '--map <fields>',
+      'columns or keys to read, such as id=Nr,name=Kind,tag=Family, or id= to ignore the ids',
+      parseMap,
+    )
     .choice(
       '--if-exists <what>',
       'what to do with a record whose id exists: "same" rejects it if it differs from the plant, "skip" skips it, "update" changes the plant',
@@ -75,11 +79,6 @@ function addReadingOptions(command: PlantsCommand): void {
       formatNames,
       { findHint: findFormatHint },
     )
-    .repeatableValue(
-      '--map <fields>',
-      'columns or keys to read, such as id=Nr,name=Kind,tag=Family, or id= to ignore the ids',
-      parseMap,
-    )
     .option(
       '--by-name',
       'one plant for each name: a record without an id stands for the plant with its name, and a new name gets the next id',
@@ -110,7 +109,7 @@ function addReadingOptions(command: PlantsCommand): void {
     .option('--no-quotes', 'read quotes in a table as ordinary characters')
     .value(
       '--encoding <name>',
-      `encoding of the input (default: UTF-8). Programs for Windows write ${listWindowsEncodings()}. For DOS and Macs: cp850, cp852, cp866, macintosh`,
+      'encoding of the input, such as windows-1252 (default: UTF-8); docs/tables.md lists more',
       parseNonEmptyString,
     )
     .value(
@@ -168,7 +167,7 @@ function resolveInput(file: string, io: Io): ImportInput {
   if (/^[a-z][a-z\d+.-]+:\/\//i.test(path))
     throw createUsageError(
       'import reads files, not URLs',
-      'Give the path of a file. If it is on the web, download it first',
+      'Download it, and give the path of the file',
     )
   return { path: io.resolvePath(path), name: file }
 }

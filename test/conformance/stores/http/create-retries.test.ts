@@ -28,6 +28,7 @@ const notNow = buildJsonResponse(503, { error: 503, message: 'Not now' }, { 'Ret
 const retryWarning = { warning: expect.stringMatching(/ again for up to 3600 s$/) }
 const connectionClosed = {
   error: 504,
+  kind: 'noResponse',
   message: expect.stringContaining('the connection was closed'),
   ...repeatHint,
 }

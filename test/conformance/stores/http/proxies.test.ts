@@ -144,6 +144,7 @@ describe.runIf(hasOpenssl && ipv4)(
         const message = expect.stringContaining(` the proxy ${proxyHost}: the proxy answered 407`)
         expect(error).toEqual({
           error: 503,
+          kind: 'accessDenied',
           message,
           hint: 'Write USER:PASSWORD@ before its host in HTTPS_PROXY or HTTP_PROXY',
         })

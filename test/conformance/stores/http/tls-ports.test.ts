@@ -23,7 +23,9 @@ test.each([
   const url = await listen(respond)
   const { code, err } = await run(url, 'create --id 1 --name Fern -o json')
   expect(code).toBe(4)
-  expect(parseObjects(err)).toEqual([{ error: 503, message: describePort(url), hint }])
+  expect(parseObjects(err)).toEqual([
+    { error: 503, message: describePort(url), hint, kind: 'accessDenied' },
+  ])
 })
 
 const hint = 'Begin the address with https://'

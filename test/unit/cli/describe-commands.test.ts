@@ -1,0 +1,79 @@
+import { expect, test } from 'vitest'
+import { version } from '../../../package.json'
+import { listedCommands } from '../../../src/cli/commands/index.js'
+import { errorKinds } from '../../../src/errors.js'
+import { Sandbox, toJsonResult } from '../../helpers/sandbox/sandbox.js'
+
+interface Description {
+  name: string
+  usage: string
+  arguments: { name: string; required: boolean; variadic: boolean; choices?: string[] }[]
+  options: { name: string; takesValue: boolean; choices?: string[]; default?: unknown }[]
+  commands: Description[]
+}
+
+async function describeBy(line: string): Promise<Description> {
+  const { code, out, err } = await new Sandbox().run(line)
+  expect([code, err]).toEqual([0, ''])
+  return JSON.parse(out)
+}
+
+test('the JSON of the help has every command, exit code and kind of error', async () => {
+  const program = await describeBy('help --output json')
+  expect(program.commands.map(({ name }) => name)).toEqual(Object.keys(listedCommands))
+  const codes = [0, ...Object.values(errorKinds).map(({ exitCode }) => exitCode)]
+  expect(program).toMatchObject({
+    exitCodes: Object.fromEntries([...new Set(codes)].map((code) => [code, expect.any(String)])),
+    errorKinds: Object.entries(errorKinds).map(([kind, properties]) => ({
+      ...{ kind, error: properties.error, exitCode: properties.exitCode },
+      retryable: kind === 'unavailable',
+    })),
+  })
+})
+
+test('the words for the kinds of errors stay the same, because scripts compare them', () => {
+  const words =
+    'usage input tooLarge invalid unauthorized forbidden rejected notFound conflict constraint ' +
+    'checkFailed unavailable accessDenied unknownOutcome badResponse noResponse incomplete ' +
+    'internalError unwritable interrupted terminated'
+  expect(Object.keys(errorKinds)).toEqual(words.split(' '))
+})
+
+test.each(Object.keys(listedCommands))(
+  'the JSON of the help of %s has what its page has',
+  async (name) => {
+    const description = await describeBy(`help ${name} -o json`)
+    const { out: page } = await new Sandbox().run([name, '--help'])
+    expect(page).toContain(description.usage.replace(/^plants \S+ /, ''))
+    for (const { name: long } of description.options) expect(page).toContain(` ${long}`)
+    for (const { name: subcommand } of description.commands)
+      expect(page).toMatch(RegExp(`^  ${subcommand} `, 'm'))
+    expect(await describeBy(`${name} --help -o ndjson`)).toEqual(description)
+    expect((await describeBy('help -o json')).commands).toContainEqual(description)
+  },
+)
+
+test('the JSON of the help has arguments, choices and defaults', async () => {
+  const { options } = await describeBy('help list -ojson')
+  const sort = { name: '--sort', takesValue: true, choices: ['id', 'name', 'tag'], default: 'id' }
+  expect(options).toContainEqual(expect.objectContaining(sort))
+  const { arguments: ids } = await describeBy('help get --output json')
+  expect(ids).toMatchObject([{ name: 'id', required: true, variadic: true }])
+  expect((await describeBy('help stores add -o json')).usage).toBe(
+    'plants stores add [options] <name> <address>',
+  )
+})
+
+test.each(['version -o json', '--version --output json', '-V -o ndjson'])(
+  'plants %s prints JSON',
+  async (line) => {
+    expect(await new Sandbox().run(line)).toEqual(toJsonResult({ version }))
+  },
+)
+
+test.each([
+  ...['help -o csv', 'help list -o xml', 'version -o tsv', 'completion bash -o json'],
+  ...['stores -o json', 'openapi -o text', '-o json', 'doctor -o csv', 'config list -o tsv'],
+])('plants %s rejects the format that it does not print', async (line) => {
+  expect(await new Sandbox().run(line)).toMatchObject({ code: 2, out: '' })
+})
