@@ -6,6 +6,7 @@ import { getDefault, getSetting, settingNames } from '../../../src/config/settin
 import { errorKinds } from '../../../src/errors.js'
 import { documentation, pages, program, readAllHelps } from '../../helpers/expect/documents.js'
 import { formatOptionsPage } from '../../helpers/expect/options-page.js'
+import { listSourceFiles, readSource } from '../../helpers/expect/source.js'
 import { runPlants } from '../../helpers/sandbox/run.js'
 import { parseObjects } from '../../helpers/sandbox/sandbox.js'
 import { createTemporaryFolder } from '../../helpers/sandbox/temporary-folder.js'
@@ -63,6 +64,10 @@ test('no link leads nowhere, and every file and npm script that is named exists'
   expect(broken).toEqual([])
   const files = found(/`((?:src|test|bin|deploy|docs|\.ci)\/[\w./-]+)`/g)
   expect(files.filter((path) => !existsSync(join(root, path)))).toEqual([])
+  const hints = listSourceFiles('src').flatMap((path) =>
+    Array.from(readSource(path).matchAll(/\bdocs\/[\w/-]+\.md\b/g), ([page]) => page),
+  )
+  expect(hints.filter((path) => !pages.has(path))).toEqual([])
   const scripts = found(/\bnpm (?:run )?(start|test(?::\w+)?|(?<=run )[\w:]+)/g)
   expect(scripts.filter((name) => !Object.hasOwn(packageJson.scripts, name))).toEqual([])
 })
