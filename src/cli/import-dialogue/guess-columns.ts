@@ -40,7 +40,8 @@ export const columnWords = {
 }
 
 /**
- * Finds a column that is called an id, and has a different integer in each row.
+ * Finds a column that is called an id, and has a different integer in each row. Without a header,
+ * only the first column may be one: the others may be sizes or prices.
  *
  * @param isHeaderless whether no column has a name that could say so
  */
@@ -48,14 +49,14 @@ export function guessIdColumn(
   columns: readonly SampleColumn[],
   isHeaderless = false,
 ): SampleColumn | undefined {
-  const integerColumns = columns.filter(hasUniqueIntegers)
-  return isHeaderless ? integerColumns[0] : findByWords(integerColumns, 'id')
+  if (isHeaderless) return columns.slice(0, 1).find(hasUniqueIntegers)
+  return findByWords(columns.filter(hasUniqueIntegers), 'id')
 }
 
 /**
  * Finds a column that is called a name, or else the column with the most different strings. Beside
- * a plant, the name is that of a person or a company, and beside a genus, the species is only an
- * epithet.
+ * a plant, such as "Donated plant", the name is that of a person or a company, and beside a genus,
+ * the species is only an epithet.
  */
 export function guessNameColumn(columns: readonly SampleColumn[]): SampleColumn | undefined {
   const textColumns = columns.filter((column) => countDistinctTexts(column) > 0)
@@ -63,7 +64,7 @@ export function guessNameColumn(columns: readonly SampleColumn[]): SampleColumn 
   return (
     textColumns.find(isGenusColumn) ??
     textColumns.find(({ name }) => foldName(name) === 'name') ??
-    textColumns.find(({ name }) => rateName(name, 'plant') > 1) ??
+    textColumns.find(({ name }) => splitWords(name).at(-1) === 'plant') ??
     findByWords(textColumns, 'name') ??
     columns.find((column) => countDistinctTexts(column) === mostTexts)
   )
@@ -146,8 +147,11 @@ function findByWords(
  * of a longer word, as "name" is in "Pflanzenname", and 0 otherwise.
  */
 function rateName(name: string, word: string): number {
-  const foldedName = foldName(name)
-  if (foldedName.split(/[^\p{L}\p{N}№]+/u).includes(word)) return 2
+  if (splitWords(name).includes(word)) return 2
   const mayBePart = word.length > 3 || !/^\p{sc=Latin}+$/u.test(word)
-  return mayBePart && foldedName.includes(word) ? 1 : 0
+  return mayBePart && foldName(name).includes(word) ? 1 : 0
+}
+
+function splitWords(name: string): string[] {
+  return foldName(name).split(/[^\p{L}\p{N}№]+/u)
 }

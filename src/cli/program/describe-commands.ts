@@ -7,6 +7,9 @@ import { type ErrorKind, errorKinds, getErrorValue, getExitCode } from '../../er
 import type { PlantsCommand } from '../command.js'
 import { getCommandPath } from '../command-names.js'
 
+const errors =
+  'With --output json, an error is one line of JSON on stderr: error, message, hint, kind, retryable.'
+
 const exitCodes = {
   0: 'done',
   1: 'rejected by the store, or a check found a problem',
@@ -29,7 +32,7 @@ export function describeProgram(program: PlantsCommand): object {
     exitCode: getExitCode(kind),
     retryable: 'isRetryable' in errorKinds[kind],
   }))
-  return { ...describeCommand(program), exitCodes, errorKinds: kinds }
+  return { ...describeCommand(program), errors, exitCodes, errorKinds: kinds }
 }
 
 export function describeCommand(command: PlantsCommand): object {

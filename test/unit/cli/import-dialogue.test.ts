@@ -35,6 +35,7 @@ test.each([
   { header: 'Genus;Species;Family', row: 'Rosa;alba;Rosaceae', fields: 'name - tag' },
   { header: 'First name;Last name;Donated plant', row: 'Ada;Alba;Rosa', fields: '- - name' },
   { header: 'Supplier name;Plant;Pot', row: 'North Ltd;Rosa;P9', fields: '- name -' },
+  { header: 'plant_id;common_name;plant_family', row: '1;Rose;Rosaceae', fields: 'id name tag' },
   { header: 'Species;Lat;Lon', row: 'Rosa alba;-1205;7705', fields: 'name - -' },
   { header: 'Accession no;Plant', row: 'A-1;Rosa alba', fields: '- name' },
   { header: 'ID_notes;Plant', row: 'see bed 4;Rosa alba', fields: '- name' },
@@ -56,6 +57,11 @@ test('a column is the id if its name says so, and each row has a different integ
   expect(guessIdColumn(columnsOf('Nr', '1', '1'))).toBeUndefined()
   expect(guessIdColumn(columnsOf('a', '1', '2'))).toBeUndefined()
   expect(guessIdColumn(columnsOf(';a', '1;x', '2;y'))).toBeUndefined()
+})
+
+test('without a header, only the first column is proposed as the id', () => {
+  expect(guessIdColumn(columnsOf('1;Rosa', '2;Malus'), true)?.number).toBe(1)
+  expect(guessIdColumn(columnsOf('Rosa;5.0', 'Malus;10.0'), true)).toBeUndefined()
 })
 
 test('a column may be chosen as the id if it has an integer, as an import reads it', () => {

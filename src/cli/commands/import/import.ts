@@ -46,7 +46,7 @@ export function define(command: PlantsCommand): void {
     )
     .value(
       '--rejects <path>',
-      'write the rejected records and the reasons to this file',
+      'write the rejected records and the reasons to this file: CSV for a table, NDJSON for JSON',
       parseRejectsPath,
     )
     .addOption(
