@@ -1,7 +1,6 @@
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { drawSession } from '../helpers/expect/session-picture.js'
 import type { RunOptions } from '../helpers/sandbox/run.js'
 import { isWindows, Sandbox } from '../helpers/sandbox/sandbox.js'
 
@@ -25,11 +24,6 @@ test.skipIf(isWindows).each(withPaths)(
   'the transcript %s is what its commands print (needs paths with /)',
   expectSame,
 )
-
-test('the picture in the README shows session.txt', async () => {
-  const session = readFileSync(join(import.meta.dirname, 'session.txt'), 'utf8')
-  await expect(drawSession(session)).toMatchFileSnapshot('../../docs/session.svg')
-})
 
 test.each(names)(
   'the errors of the transcript %s are short, and each hint is one sentence',

@@ -6,6 +6,7 @@ import { getDefault, getSetting, settingNames } from '../../../src/config/settin
 import { errorKinds } from '../../../src/errors.js'
 import { documentation, pages, program, readAllHelps } from '../../helpers/expect/documents.js'
 import { formatOptionsPage } from '../../helpers/expect/options-page.js'
+import { listSourceFiles, readSource } from '../../helpers/expect/source.js'
 import { runPlants } from '../../helpers/sandbox/run.js'
 import { parseObjects } from '../../helpers/sandbox/sandbox.js'
 import { createTemporaryFolder } from '../../helpers/sandbox/temporary-folder.js'
@@ -15,6 +16,12 @@ import { createTemporaryFolder } from '../../helpers/sandbox/temporary-folder.js
 const root = join(import.meta.dirname, '../../..')
 const readme = pages.get('README.md') ?? ''
 const helps = await readAllHelps()
+
+/** The pages that somebody has to keep up to date. */
+const handwritten = [...pages]
+  .filter(([path]) => !['CHANGELOG.md', 'docs/options.md'].includes(path))
+  .map(([, page]) => page)
+  .join('\n')
 
 /** In ascending order, each with the `error` values that cause it. */
 const kinds = Object.values(errorKinds)
@@ -36,11 +43,8 @@ test('the README leads to every page, and the architecture to every design note'
 })
 
 test('every command and subcommand is documented, and no other', () => {
-  const rows = tableAt('| command | what it does |').flatMap(([cell = '']) => cell.split(', '))
   const paths = [...helps.keys()].filter(Boolean).map((path) => `plants ${path}`)
-  const isBelow = (path: string) => path.split(' ').length > 2
-  expect([...new Set(rows)].toSorted()).toEqual(paths.filter((path) => !isBelow(path)).toSorted())
-  expect(paths.filter((path) => isBelow(path) && !documentation.includes(path))).toEqual([])
+  expect(paths.filter((path) => !handwritten.includes(path))).toEqual([])
   const names = found(/(?<=[`$]|^)plants ([a-z][\w-]*)/gm)
   const known = program.commands.flatMap((each) => [each.name(), ...each.aliases()])
   expect(names.filter((name) => name !== 'help' && !known.includes(name))).toEqual([])
@@ -60,6 +64,10 @@ test('no link leads nowhere, and every file and npm script that is named exists'
   expect(broken).toEqual([])
   const files = found(/`((?:src|test|bin|deploy|docs|\.ci)\/[\w./-]+)`/g)
   expect(files.filter((path) => !existsSync(join(root, path)))).toEqual([])
+  const hints = listSourceFiles('src').flatMap((path) =>
+    Array.from(readSource(path).matchAll(/\bdocs\/[\w/-]+\.md\b/g), ([page]) => page),
+  )
+  expect(hints.filter((path) => !pages.has(path))).toEqual([])
   const scripts = found(/\bnpm (?:run )?(start|test(?::\w+)?|(?<=run )[\w:]+)/g)
   expect(scripts.filter((name) => !Object.hasOwn(packageJson.scripts, name))).toEqual([])
 })
@@ -90,13 +98,11 @@ test('every name that a page finds in a file of the code is there', () => {
 test('every option of every command is documented, and no other', async () => {
   const { out } = await runPlants(['help', 'options'])
   const real = flagsIn([...helps.values(), out].join('\n'))
-  const generated = ['CHANGELOG.md', 'docs/options.md']
-  const current = [...pages].filter(([path]) => !generated.includes(path)).map(([, page]) => page)
   const others =
     /`(?:docker|np[mx]|sha256sum|systemd-analyze) [^`]*`|^np[mx] .*$|^ *```text\n[^`]*^ *```$/gm
   const ofBlocks =
     /^ *(?:- run: npm|curl|30 3 \* \* \* plants umask 077; pg_dump) (?:.*\\\n)*.*$|<!--.*?-->/gm
-  const listed = flagsIn(current.join('\n').replaceAll(others, '').replaceAll(ofBlocks, ''))
+  const listed = flagsIn(handwritten.replaceAll(others, '').replaceAll(ofBlocks, ''))
   expect([...listed].filter((flag) => !real.has(flag))).toEqual([])
   expect([...real].filter((flag) => !listed.has(flag))).toEqual([])
 })
