@@ -30,11 +30,11 @@ test('create, a POST and an import give the same reason for any invalid document
   await fc.assert(fc.asyncProperty(batch, compare), { numRuns: scaleRounds(2) })
 })
 
-/** Whether an import reads the document in another way: null as no tag, or `ID` as the key `id`. */
+/** Whether an import reads the document in another way: null as no value, or `ID` as the key `id`. */
 function readsOtherwise(document: string): boolean {
   const keys = Array.from(document.matchAll(/"((?:[^"\\]|\\.)*)"\s*:/g), ([, key = '']) => key)
   const isSimilar = (key: string) => /^(?:id|name|tag)$/.test(foldName(key)) && !isFieldName(key)
-  return /"tag"\s*:\s*null/.test(document) || keys.some(isSimilar)
+  return /"(?:name|tag)"\s*:\s*null/.test(document) || keys.some(isSimilar)
 }
 
 function isFieldName(key: string): boolean {
