@@ -57,10 +57,13 @@ const textFormats: Readonly<Record<FormatName, TextFormat>> = {
   csv,
   tsv: {
     sampleType: 'table',
-    open: (texts, options, input) => csv.open(texts, { ...options, delimiter: '\t' }, input),
-    readHead: (texts, options, input) =>
-      csv.readHead(texts, { ...options, delimiter: '\t' }, input),
+    open: (texts, options, input) => csv.open(texts, preferTab(options), input),
+    readHead: (texts, options, input) => csv.readHead(texts, preferTab(options), input),
   },
+}
+
+function preferTab(options: InputOptions): InputOptions {
+  return { ...options, delimiter: options.delimiter ?? '\t' }
 }
 
 /** The first rows of an input, whatever its columns are. */

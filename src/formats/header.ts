@@ -23,7 +23,6 @@ import {
   createColumnFinder,
   findColumnNumbers,
   findMissingNames,
-  findUnnamedColumns,
   findUnreadNames,
   foldName,
   isRejectsName,
@@ -185,15 +184,13 @@ function parseHeader(rows: RawChunk<Cells>, options: InputOptions, source: Table
   const names = row === -1 ? assertDefined(options.columns) : readNames(rows.records[row])
   const columns = chooseColumns(createColumnFinder(names, numbers), options, source.name)
   const unreadNames = findUnreadNames(names, columns, options)
-  // An empty name in `--columns` says that the column is not read.
-  const unnamedColumns = row === -1 ? [] : findUnnamedColumns(names, columns)
   // If columns are given by their numbers, no name confirms that this row is the header. A rejects
   // file always begins with its header.
   const isConfirmed = numbers.size === 0 || names.some(isRejectsName)
   const line = rows.lines[row]
   const guessedLine = isConfirmed ? undefined : line
   const rowsAbove = countRowsAbove(row, rows)
-  return { names, columns, unreadNames, unnamedColumns, line, guessedLine, rowsAbove }
+  return { names, columns, unreadNames, line, guessedLine, rowsAbove }
 }
 
 /** Counts the rows above the header that may be plants. A title has only one cell. */

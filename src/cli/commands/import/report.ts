@@ -1,5 +1,4 @@
 import { assertDefined, PlantsError } from '../../../errors.js'
-import { listNames } from '../../../formats/columns.js'
 import {
   countFinishedRecords,
   countRejectedRecords,
@@ -7,8 +6,7 @@ import {
 } from '../../../import/counts.js'
 import type { RejectedRecord } from '../../../import/format-rejects.js'
 import type { Importer } from '../../../import/importer.js'
-import type { InputNotes } from '../../../import/input-notes.js'
-import type { ImportPlan, InputReader } from '../../../import/inputs.js'
+import type { ImportPlan } from '../../../import/inputs.js'
 import type { RejectsFile } from '../../../import/rejects-file.js'
 import {
   describeChange,
@@ -22,7 +20,6 @@ import { formatPlantCount, groupDigits, haveEqualNameAndTag } from '../../../pla
 import type { Outcome } from '../../../stores/change.js'
 import { hasCapability } from '../../../stores/kinds.js'
 import type { CommandContext } from '../../command-context.js'
-import { describeUnreadCells } from '../../describe-unread-cells.js'
 import { OutcomeHints } from './outcome-hints.js'
 
 /**
@@ -118,12 +115,6 @@ export class ImportReport {
     }
   }
 
-  async reportInputEnd(reader: InputReader, file: string): Promise<void> {
-    const warnings = describeUnreadCells(reader, file)
-    if (warnings.length > 0) await this.#progress.clear()
-    for (const warning of warnings) await this.#warn(warning)
-  }
-
   async writeSummary(importer: Importer): Promise<void> {
     await this.#progress.clear()
     const { counts, isComplete } = importer
@@ -154,56 +145,11 @@ export class ImportReport {
   /** Warns of what was not read in the inputs, or was read otherwise than a person may expect. */
   async writeWarnings({ notes }: Importer): Promise<void> {
     await this.#progress.clear()
-    const { emptyRows } = notes
-    if (emptyRows > 0)
-      await this.#warn(`Skipped ${countRows(emptyRows)} without an id, a name and a tag`)
-    await this.#warnOfUnusedOptions(notes)
-    await this.#warnOfGuessedHeaders(notes)
-    await this.#warnOfMultilineRows(notes)
-    await this.#warnOfOtherSheets(notes)
-    await this.#warnOfIgnoredCells(notes)
-    await this.#warnOfOtherNames(notes)
-  }
-
-  async #warnOfUnusedOptions({ unusedOptions }: InputNotes): Promise<void> {
-    for (const { file, options } of unusedOptions) {
-      const [verb, end] = options.length === 1 ? ['does', 'was'] : ['do', 'were']
-      await this.#warn(`${options.join(' and ')} ${verb} not apply to ${file}, and ${end} ignored`)
-    }
-  }
-
-  async #warnOfGuessedHeaders({ guessedHeaders }: InputNotes): Promise<void> {
-    for (const { file, header } of guessedHeaders)
-      await this.#warn(
-        `Line ${header.guessedLine} of ${file} is read as the header: ${listNames(header.names)}. ` +
-          'If it is a plant, name the columns with --columns',
-      )
-  }
-
-  async #warnOfMultilineRows({ multilineRows }: InputNotes): Promise<void> {
-    for (const { file, line } of multilineRows)
-      await this.#warn(
-        `${file}:${line}: A quoted cell spans several lines. ` +
-          'If quotes are ordinary characters in this table, add --no-quotes',
-      )
-  }
-
-  async #warnOfOtherNames({ otherColumns, otherFields }: InputNotes): Promise<void> {
+    for (const sentence of notes.list()) await this.#warn(sentence)
+    const { otherColumns, otherFields } = notes
     if (otherColumns.size > 0)
       await this.#warn(describeUnknownFields([...otherColumns], 'column'), 'warning')
     if (otherFields.size > 0) await this.#warn(describeUnknownFields([...otherFields]), 'warning')
-  }
-
-  async #warnOfOtherSheets({ otherSheets }: InputNotes): Promise<void> {
-    for (const { file, sheet } of otherSheets)
-      await this.#warn(
-        `The sheet ${listNames([sheet])} of ${file} has the columns, too. To import it, add --sheet`,
-      )
-  }
-
-  async #warnOfIgnoredCells({ surplusRows }: InputNotes): Promise<void> {
-    if (surplusRows > 0)
-      await this.#warn(`Ignored the cells to the right of the header in ${countRows(surplusRows)}`)
   }
 
   #findRejectsPath(): string | undefined {
@@ -292,8 +238,4 @@ function describeEmptyInput({ inputs: [first, ...others] }: ImportPlan): string 
   return others.length === 0
     ? `${assertDefined(first).name} contains no records`
     : `None of the ${others.length + 1} files contains a record`
-}
-
-function countRows(count: number): string {
-  return `${groupDigits(count)} ${count === 1 ? 'row' : 'rows'}`
 }
