@@ -50,7 +50,7 @@ export interface WantedName {
 }
 
 /** Lists the names that `--map` gives to columns or keys, or else the names of the fields. */
-export function listWantedNames({ map }: Pick<InputOptions, 'map'>): WantedName[] {
+function listWantedNames({ map }: Pick<InputOptions, 'map'>): WantedName[] {
   return fieldNames.flatMap((field) => (map[field] ?? [field]).map((name) => ({ field, name })))
 }
 
