@@ -1,9 +1,5 @@
 import { assertDefined, PlantsError } from '../../../errors.js'
-import {
-  countFinishedRecords,
-  countRejectedRecords,
-  countStoredRecords,
-} from '../../../import/counts.js'
+import { countFinishedRecords, countRejectedRecords } from '../../../import/counts.js'
 import type { RejectedRecord } from '../../../import/format-rejects.js'
 import type { Importer } from '../../../import/importer.js'
 import type { ImportPlan } from '../../../import/inputs.js'
@@ -20,7 +16,7 @@ import { formatPlantCount, groupDigits, haveEqualNameAndTag } from '../../../pla
 import type { Outcome } from '../../../stores/change.js'
 import { hasCapability } from '../../../stores/kinds.js'
 import type { CommandContext } from '../../command-context.js'
-import { OutcomeHints } from './outcome-hints.js'
+import { chooseOutcomeHint, findHintCause, type HintCause } from './outcome-hints.js'
 
 /**
  * The number of rejected records, and of changes of a dry run, that are printed for people.
@@ -34,7 +30,8 @@ export class ImportReport {
   readonly #context: CommandContext
   readonly #rejectsFile: RejectsFile | undefined
   readonly #progress: Progress
-  readonly #hints: OutcomeHints
+  /** The causes for which records were rejected. */
+  readonly #causes = new Set<HintCause>()
   /** What the dialogue has printed, and is not printed again; undefined without a dialogue. */
   readonly #shownLines: Set<string> | undefined
   #shownRejectionCount = 0
@@ -53,7 +50,6 @@ export class ImportReport {
     this.#context = context
     this.#rejectsFile = rejectsFile
     this.#progress = new Progress(io, reporter.showsProgress, 0)
-    this.#hints = new OutcomeHints(plan)
     this.#shownLines = shownLines
   }
 
@@ -69,7 +65,7 @@ export class ImportReport {
       part: progress,
     })
     const { reporter } = this.#context
-    this.#hints.noteRejections(rejections, file)
+    for (const rejection of rejections) this.#causes.add(findHintCause(rejection, this.#plan))
     const maxRejections = reporter.isJson ? Infinity : maxShown - this.#shownRejectionCount
     const shownRejections = rejections.slice(0, maxRejections)
     this.#shownRejectionCount += shownRejections.length
@@ -161,12 +157,7 @@ export class ImportReport {
     if (rejectedCount === 0) return
     const outcomeClause = this.#plan.atomic ? ', so nothing was changed' : ''
     const message = `Rejected ${formatPlantCount(rejectedCount)}${this.#describeUnlisted()}${outcomeClause}`
-    const hint = this.#hints.chooseHint({
-      rejectedCount,
-      isNothingStored: countStoredRecords(counts) + counts.skipped === 0,
-      rejects: this.#findRejectsPath(),
-      areAllListed: this.#unlistedRejectionCount === 0,
-    })
+    const hint = chooseOutcomeHint(this.#causes, this.#findRejectsPath(), this.#plan)
     throw new PlantsError('incomplete', message, { hint })
   }
 
@@ -193,7 +184,7 @@ export class ImportReport {
       ? ` after ${formatPlantCount(finishedCount)}`
       : ', nothing was changed'
     const message = error.isInterruption ? error.message + extent : error.message
-    const nextHint = mayHaveStored ? this.#describeRest(importer) : chooseRepeatHint(error)
+    const nextHint = mayHaveStored ? this.#describeRest(importer) : undefined
     const hint = [error.hint, nextHint].filter(Boolean).join('. ') || undefined
     return new PlantsError(error.kind, message, { ...error, hint, cause: error })
   }
@@ -226,13 +217,6 @@ export class ImportReport {
 }
 
 const repeatHint = 'To continue, run the same command again'
-
-/** Chooses the second half of a hint, such as `Free some space`, if nothing is stored. */
-function chooseRepeatHint({ kind, hint }: PlantsError): string | undefined {
-  // A hint that names an option proposes another command already.
-  const isSameCommand = kind === 'unavailable' && hint !== undefined && !hint.includes('--')
-  return isSameCommand ? 'Then run the same command again' : undefined
-}
 
 function describeEmptyInput({ inputs: [first, ...others] }: ImportPlan): string {
   return others.length === 0
