@@ -109,12 +109,6 @@ export async function assertEncoding(input: FormatInput, options: InputOptions):
   for await (const _ of content);
 }
 
-/** Whether an import decodes the input as UTF-8. */
-export async function isReadAsUtf8(input: FormatInput, options: InputOptions): Promise<boolean> {
-  if (hasWorkbookStart(input)) return false
-  return (await detectFormat(input, options)).encoding === 'utf-8'
-}
-
 /**
  * Whether the input begins like a ZIP archive, as workbooks do, or like a compound file, in which
  * Office stores documents that have a password.
