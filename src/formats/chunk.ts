@@ -47,8 +47,6 @@ export interface Header {
   columns: ReadonlyMap<FieldName, readonly number[]>
   /** The names of the columns that are not read, for a warning. */
   unreadNames: readonly string[]
-  /** The indexes of the columns without a name, which are not read, for a warning. */
-  unnamedColumns: readonly number[]
   /** The line of the header; undefined if `--columns` names the columns instead. */
   line?: number | undefined
   /** The line of a header that no name confirms, because `--map` has numbers of columns. */
@@ -91,8 +89,6 @@ export interface FieldReader<R extends RawRecord = RawRecord> {
   read(chunk: RawChunk<R>): Chunk
   /** Reads the id that a rejects file has for a record; undefined without such a column or key. */
   readCountedId(record: RawRecord): unknown
-  /** Lists the keys of a JSON object that are read as no field. */
-  listOtherKeys(record: RawRecord): readonly string[]
 }
 
 export async function* readFields<R extends RawRecord>(

@@ -50,7 +50,7 @@ export interface WantedName {
 }
 
 /** Lists the names that `--map` gives to columns or keys, or else the names of the fields. */
-export function listWantedNames({ map }: Pick<InputOptions, 'map'>): WantedName[] {
+function listWantedNames({ map }: Pick<InputOptions, 'map'>): WantedName[] {
   return fieldNames.flatMap((field) => (map[field] ?? [field]).map((name) => ({ field, name })))
 }
 
@@ -141,14 +141,6 @@ export function findUnreadNames(
   )
 }
 
-/** Finds the columns without a name that no number in `--map` gives. */
-export function findUnnamedColumns(names: readonly string[], columns: Header['columns']): number[] {
-  const readColumns = new Set([...columns.values()].flat())
-  return [...names.keys()].filter(
-    (column) => foldName(names[column] ?? '') === '' && !readColumns.has(column),
-  )
-}
-
 /**
  * Joins the values of several columns or keys to a name, without the empty ones. A value that is no
  * string makes the whole name invalid.
@@ -157,15 +149,6 @@ export function joinNames(values: readonly unknown[]): unknown {
   const filledValues = values.filter((value) => (value ?? '') !== '')
   const invalidValue = filledValues.find((value) => typeof value !== 'string')
   return invalidValue ?? (filledValues.join(' ') || undefined)
-}
-
-/** Describes each column by its number, as `--map` takes it: `column 3`. */
-export function describeColumnNumbers(names: readonly string[]): string[] {
-  let number = 0
-  return names.map((name) => {
-    if (!isRejectsName(name)) number += 1
-    return `column ${number}`
-  })
 }
 
 /** Lists the first names in quotes, without empty ones: `"Nr", "Kind" and 3 more`. */

@@ -6,19 +6,13 @@
  * or else the ending of the file name, or else the beginning of the text.
  */
 import { isUtf8 } from 'node:buffer'
-import { createInputError, createUsageError } from '../errors.js'
+import { createUsageError } from '../errors.js'
 import { parseJson } from '../plant/json.js'
 import type { FormatInput, FormatReader, InputOptions } from './chunk.js'
-import { createColumnFinder, listWantedNames } from './columns.js'
 import { decodeText } from './decode-text.js'
 import { decodeLeniently, findEncoding, findMarkedEncoding, findUnmarkedUtf16 } from './encoding.js'
 import { createUtf16Error, type TextEncoding } from './encoding-error.js'
-import {
-  assertNoForeignFile,
-  assertNoNul,
-  beginsWithSql,
-  createDumpError,
-} from './foreign-files.js'
+import { assertNoForeignFile, assertNoNul } from './foreign-files.js'
 import type { TableHead } from './header.js'
 import { openDocument, openNdjson, readDocument, readNdjson } from './json.js'
 import { readObjectHead } from './object-head.js'
@@ -57,10 +51,13 @@ const textFormats: Readonly<Record<FormatName, TextFormat>> = {
   csv,
   tsv: {
     sampleType: 'table',
-    open: (texts, options, input) => csv.open(texts, { ...options, delimiter: '\t' }, input),
-    readHead: (texts, options, input) =>
-      csv.readHead(texts, { ...options, delimiter: '\t' }, input),
+    open: (texts, options, input) => csv.open(texts, preferTab(options), input),
+    readHead: (texts, options, input) => csv.readHead(texts, preferTab(options), input),
   },
+}
+
+function preferTab(options: InputOptions): InputOptions {
+  return { ...options, delimiter: options.delimiter ?? '\t' }
 }
 
 /** The first rows of an input, whatever its columns are. */
@@ -110,12 +107,6 @@ export async function assertEncoding(input: FormatInput, options: InputOptions):
     ? (await openArchive(input, options)).chunks
     : decodeText(input, await detectFormat(input, options))
   for await (const _ of content);
-}
-
-/** Whether an import decodes the input as UTF-8. */
-export async function isReadAsUtf8(input: FormatInput, options: InputOptions): Promise<boolean> {
-  if (hasWorkbookStart(input)) return false
-  return (await detectFormat(input, options)).encoding === 'utf-8'
 }
 
 /**
@@ -191,37 +182,13 @@ async function chooseEncoding(
 function guessFormat(decodedText: string, name: string, options: InputOptions): FormatName {
   assertNoNul(decodedText, name)
   const text = decodedText.trimStart()
-  if (beginsWithSql(text)) throw createDumpError(name)
   const namedFormat = findNamedFormat(name)
-  const textFormat = guessJsonFormat(text, options)
-  if (isTableFormat(namedFormat)) return assertTable(text, name, namedFormat, textFormat)
+  if (namedFormat === 'csv' || namedFormat === 'tsv' || namedFormat === 'ndjson') return namedFormat
+  if (text === '') return 'ndjson'
+  if (namedFormat === 'json') return guessJsonFormat(text, options) ?? 'json'
   const hasTableOption = options.delimiter !== undefined || options.columns !== undefined
-  if (hasTableOption && !jsonStart.test(text)) return 'csv'
-  if (namedFormat !== undefined && beginsWithHeader(text, options))
-    throw createInputError(`${name} is a table, not JSON`, 'Add --format csv')
-  if (namedFormat === 'ndjson' || text === '') return 'ndjson'
-  if (textFormat !== undefined || namedFormat === 'json') return textFormat ?? 'json'
-  if (/\.sql(?:\.gz)?$/i.test(name)) throw createDumpError(name)
-  return 'csv'
+  return (hasTableOption ? undefined : guessJsonFormat(text, options)) ?? 'csv'
 }
-
-/** @throws {PlantsError} `input` for JSON in a file whose name says that it is a table */
-function assertTable(
-  text: string,
-  name: string,
-  format: FormatName,
-  textFormat: FormatName = 'json',
-): FormatName {
-  if (!jsonStart.test(text)) return format
-  throw createInputError(`${name} is JSON, not a table`, `Add --format ${textFormat}`)
-}
-
-function isTableFormat(format: FormatName | undefined): format is 'csv' | 'tsv' {
-  return format === 'csv' || format === 'tsv'
-}
-
-/** An object with a key, or an array of such objects. */
-const jsonStart = /^(?:\[\s*)?\{\s*"/
 
 /**
  * Guesses the format of JSON by its beginning. Many programs call NDJSON `.json`, so the text
@@ -230,7 +197,6 @@ const jsonStart = /^(?:\[\s*)?\{\s*"/
  * @returns undefined for a text that does not begin like JSON
  */
 function guessJsonFormat(text: string, { key }: InputOptions): FormatName | undefined {
-  if (/^"/.test(text) && 'value' in parseJson(text.trim())) return 'json'
   const isArray = /^\[\s*(?:["\-\d\]{[]|true\b|false\b|null\b|$)/.test(text)
   if (isArray || /^(?:\/\/|\/\*)[\s\S]*?\n\s*[[{]/.test(text)) return 'json'
   if (!/^\{\s*(?:["\w']|\}|$)/.test(text)) return undefined
@@ -241,16 +207,6 @@ function findNamedFormat(name: string): FormatName | undefined {
   const { ending } = /\.(?<ending>ndjson|jsonl|json|csv|tsv)(?:\.gz)?$/i.exec(name)?.groups ?? {}
   const format = ending?.toLowerCase()
   return format === 'jsonl' ? 'ndjson' : (format as FormatName | undefined)
-}
-
-/** Whether the first line has the name of a column that an import needs, and a delimiter. */
-function beginsWithHeader(text: string, options: InputOptions): boolean {
-  const [line = ''] = text.slice(0, 4000).split(/[\r\n]/, 1)
-  const names = line.split(/[,;|\t]/).map((name) => name.replaceAll('"', ''))
-  const isJson = /^[{[]/.test(line)
-  const findColumns = createColumnFinder(names, new Set())
-  const hasColumn = listWantedNames(options).some(({ name }) => findColumns(name).length > 0)
-  return !isJson && names.length > 1 && hasColumn
 }
 
 /**

@@ -6,7 +6,6 @@
  * encoding often decodes letters. Node.js decodes UTF-8 and UTF-16, and iconv-lite decodes all
  * other encodings, because it knows more than Node.js, such as those of DOS.
  */
-import { isUtf8 } from 'node:buffer'
 import { createUsageError } from '../errors.js'
 import { isPlainWord } from '../platform/escape.js'
 
@@ -121,21 +120,6 @@ function createTextDecoder(encoding: string): StrictDecoder {
     }
   }
   return { write: decode, end: () => decode() }
-}
-
-/**
- * Whether the blocks together are valid UTF-8. This takes a tenth of the time of decoding them, but
- * does not find the invalid bytes.
- */
-export async function areUtf8(blocks: AsyncIterable<Buffer>): Promise<boolean> {
-  let remainder: Buffer = Buffer.alloc(0)
-  for await (const block of blocks) {
-    const bytes = remainder.length === 0 ? block : Buffer.concat([remainder, block])
-    const end = findEndOfCharacters(bytes)
-    if (!isUtf8(bytes.subarray(0, end))) return false
-    remainder = bytes.subarray(end)
-  }
-  return remainder.length === 0
 }
 
 /**

@@ -11,28 +11,16 @@ const saveListHint = 'Save the list as CSV, JSON or .xlsx, and import that file'
 const exportTableHint =
   'Export its table as CSV: sqlite3 -csv -header FILE "SELECT * FROM TABLE" > plants.csv. ' +
   'If it is a store of plants, import into it with --store FILE, or read it with: plants export --store FILE > plants.ndjson'
-const dumpHint =
-  'Export the table as CSV from the database, and import that. ' +
-  'From SQLite: sqlite3 -csv -header FILE "SELECT * FROM TABLE" > plants.csv. ' +
-  'In psql: \\copy TABLE TO plants.csv CSV HEADER'
-const decryptHint = 'Decrypt it, and import the decrypted file'
 const unpackHint = 'Unpack it, and import the file in it'
 
 /** Files that are no lists of plants. `start` matches their first bytes, decoded as Latin-1. */
 const foreignFiles: readonly [start: RegExp, description: string, hint: string][] = [
   [/^SQLite format 3/, 'a SQLite database', exportTableHint],
-  [/^PGDMP/, 'an archive of pg_dump', dumpHint],
   [/^%PDF-/, 'a PDF document', saveListHint],
-  [/^\{\\rtf/, 'an RTF document', saveListHint],
   [/^(?:\xef\xbb\xbf)?\s*<[!?a-z]/i, 'HTML or XML', saveListHint],
   [/^(?:\x89PNG|\xff\xd8\xff|GIF8|RIFF[\s\S]{4}WEBP)/, 'a picture', saveListHint],
-  [/^(?:\xef\xbb\xbf)?(?:---\r?\n)?(?:\w+:\s*\r?\n\s*)?- +\w+: /, 'YAML', saveListHint],
-  [/^(?:-----BEGIN PGP MESSAGE|age-encryption\.org|Salted__)/, 'encrypted', decryptHint],
-  [/^BZh[1-9]/, 'compressed with bzip2', unpackHint],
-  [/^\xfd7zXZ\0/, 'compressed with xz', unpackHint],
-  [/^\x28\xb5\x2f\xfd/, 'compressed with zstd', unpackHint],
-  [/^(?:7z\xbc\xaf\x27\x1c|Rar!\x1a)/, 'an archive of 7-Zip or RAR', unpackHint],
-  [/^[\s\S]{257}ustar/, 'a tar archive', unpackHint],
+  [/^(?:BZh[1-9]|\xfd7zXZ\0|\x28\xb5\x2f\xfd|7z\xbc\xaf|Rar!)/, 'an archive', unpackHint],
+  [/^[\s\S]{257}ustar/, 'an archive', unpackHint],
 ]
 
 /** @throws {PlantsError} `input` for a file that is surely no list of plants */
@@ -73,20 +61,3 @@ function createBinaryError(name: string, line: number, code: number): PlantsErro
     `${saveListHint}. If it is a text, remove that character from it`,
   )
 }
-
-export function createDumpError(name: string): PlantsError {
-  return createInputError(`${name} is a SQL dump`, dumpHint)
-}
-
-/**
- * Whether the first line that is no comment is a statement with which the dumps of sqlite3, pg_dump
- * and mysqldump begin. Since 2025, pg_dump begins with a command of psql, `\restrict`.
- */
-export function beginsWithSql(text: string): boolean {
-  const lines = text.slice(0, 4000).split(/\r?\n/)
-  const firstStatement = lines.find((line) => !/^\s*(?:--|\/\*|$)/.test(line)) ?? ''
-  return sqlStatement.test(firstStatement)
-}
-
-const sqlStatement =
-  /^(?:(?:CREATE|DROP) TABLE [\w"`[]|INSERT INTO [\w"`[]|BEGIN TRANSACTION;|PRAGMA \w+ ?=|SET \w+ ?= |COPY \S+ \(|\\restrict )/i

@@ -23,7 +23,6 @@ import {
   createColumnFinder,
   findColumnNumbers,
   findMissingNames,
-  findUnnamedColumns,
   findUnreadNames,
   foldName,
   isRejectsName,
@@ -181,19 +180,15 @@ function parseHeader(rows: RawChunk<Cells>, options: InputOptions, source: Table
   if (options.columns) assertColumnCount(options.columns, rows, source.name)
   const location = findHeader(rows, options)
   if (!location) throw createHeaderError(rows, options, source)
-  const { row, numbers } = location
+  const { row, isGuessed, numbers } = location
   const names = row === -1 ? assertDefined(options.columns) : readNames(rows.records[row])
   const columns = chooseColumns(createColumnFinder(names, numbers), options, source.name)
   const unreadNames = findUnreadNames(names, columns, options)
-  // An empty name in `--columns` says that the column is not read.
-  const unnamedColumns = row === -1 ? [] : findUnnamedColumns(names, columns)
-  // If columns are given by their numbers, no name confirms that this row is the header. A rejects
-  // file always begins with its header.
-  const isConfirmed = numbers.size === 0 || names.some(isRejectsName)
   const line = rows.lines[row]
-  const guessedLine = isConfirmed ? undefined : line
+  // A rejects file always begins with its header.
+  const guessedLine = isGuessed && !names.some(isRejectsName) ? line : undefined
   const rowsAbove = countRowsAbove(row, rows)
-  return { names, columns, unreadNames, unnamedColumns, line, guessedLine, rowsAbove }
+  return { names, columns, unreadNames, line, guessedLine, rowsAbove }
 }
 
 /** Counts the rows above the header that may be plants. A title has only one cell. */

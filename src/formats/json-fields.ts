@@ -56,13 +56,6 @@ export class JsonFields implements FieldReader<string | null> {
     return 'value' in result && isObject(result.value) ? result.value[countedIdName] : undefined
   }
 
-  listOtherKeys(record: RawRecord): readonly string[] {
-    const result = typeof record === 'string' ? parseJson(record) : {}
-    if (!('value' in result) || !isObject(result.value)) return []
-    const keys = this.#keyFinder.find(result.value)
-    return 'ambiguousField' in keys ? [] : keys.otherKeys
-  }
-
   /** @returns why the record cannot be read; undefined if it was added to the chunk */
   #readRecord(record: string, line: number, chunk: Chunk): ReadProblem | undefined {
     const parseResult = parseJson(record, { idKey: this.#idKey })

@@ -14,9 +14,7 @@ interface FieldKeys {
   id?: string | undefined
   name?: readonly string[] | undefined
   tag?: string | undefined
-  /** The keys that are read as no field. */
-  otherKeys: readonly string[]
-  /** Those of which a warning tells. */
+  /** The keys that are read as no field, of which a warning tells. */
   unreadKeys: readonly string[]
 }
 
@@ -68,12 +66,12 @@ export class KeyFinder {
       if (foundKeys.length > 0 && !isIncomplete) keysByField[field] = foundKeys
     }
     const { id, name, tag } = keysByField
-    const otherKeys = keys.filter((key) => ![id, name, tag].some((found) => found?.includes(key)))
+    const readKeys = [id, name, tag].flatMap((found) => found ?? [])
     // With `--map name=kind`, a key `name` is not read, but a person has chosen that.
-    const unreadKeys = otherKeys.filter(
-      (key) => ownKeys.includes(key) && !Object.hasOwn(this.#map, key),
+    const unreadKeys = ownKeys.filter(
+      (key) => !readKeys.includes(key) && !Object.hasOwn(this.#map, key),
     )
-    return { id: id?.[0], name, tag: tag?.[0], otherKeys, unreadKeys }
+    return { id: id?.[0], name, tag: tag?.[0], unreadKeys }
   }
 }
 

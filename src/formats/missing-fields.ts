@@ -16,8 +16,6 @@ interface FieldSource {
   sheets?: readonly string[]
 }
 
-export const separatePairsHint = 'Separate the fields by commas: --map id=A,name=B'
-
 const nameHints = {
   column:
     'Name the columns with --map name=COLUMN,tag=COLUMN,id=COLUMN. ' +

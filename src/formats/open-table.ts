@@ -144,15 +144,12 @@ async function* readChunks(
   texts: AsyncIterable<string>,
 ): AsyncGenerator<RawChunk<Cells>> {
   let chunk = new RawChunk<Cells>()
-  // A text waits until the next text is there, because the last text is parsed differently.
-  let waitingText = ''
   for await (const text of texts) {
-    parseRows(table, waitingText, false, chunk)
-    chunk.characters += waitingText.length
-    waitingText = text
+    parseRows(table, text, false, chunk)
+    chunk.characters += text.length
     if (!chunk.isFull) continue
     yield chunk
     chunk = new RawChunk()
   }
-  yield parseRows(table, waitingText, true, chunk)
+  yield parseRows(table, '', true, chunk)
 }

@@ -11,12 +11,11 @@ import {
   type RawChunk,
   type RawRecord,
 } from './chunk.js'
-import { countedIdName, describeColumnNumbers, foldName, joinNames } from './columns.js'
+import { countedIdName, foldName, joinNames } from './columns.js'
 import { isRoundedNumber, parseIdCell } from './parse-id-cell.js'
 
 export class TableFields implements FieldReader<Cells> {
-  /** The names of the columns that are not read. One without a name is added with its values. */
-  readonly unreadNames: Set<string>
+  readonly unreadNames: ReadonlySet<string>
   readonly #width: number
   readonly #headerLine: number
   readonly #idColumn: number
@@ -24,12 +23,10 @@ export class TableFields implements FieldReader<Cells> {
   readonly #tagColumn: number
   readonly #countedIdColumn: number
   readonly #isUpdate: boolean
-  /** Describes each column without a name that had no value so far. */
-  readonly #unnamedColumns: Map<number, string>
 
   /** @param header undefined for a table without rows */
   constructor(header: Header = emptyHeader, isUpdate = false) {
-    const { names, columns, unreadNames, unnamedColumns, line = 0 } = header
+    const { names, columns, unreadNames, line = 0 } = header
     this.unreadNames = new Set(unreadNames.slice(0, maxUnreadNames))
     this.#width = names.length
     this.#headerLine = line
@@ -38,10 +35,6 @@ export class TableFields implements FieldReader<Cells> {
     this.#tagColumn = columns.get('tag')?.[0] ?? -1
     this.#countedIdColumn = names.findIndex((name) => foldName(name) === countedIdName)
     this.#isUpdate = isUpdate
-    const descriptions = unnamedColumns.length > 0 ? describeColumnNumbers(names) : []
-    this.#unnamedColumns = new Map(
-      unnamedColumns.map((column) => [column, assertDefined(descriptions[column])]),
-    )
   }
 
   /** Leaves out the rows above the header, and those without an id, a name and a tag. */
@@ -63,11 +56,6 @@ export class TableFields implements FieldReader<Cells> {
     return typeof cell === 'string' ? parseIdCell(cell) : null
   }
 
-  /** A table has columns, of which a warning tells once. */
-  listOtherKeys(): readonly string[] {
-    return []
-  }
-
   #readRow(row: Cells, line: number, chunk: Chunk): void {
     const idCell = row[this.#idColumn]
     const tag = row[this.#tagColumn]
@@ -76,7 +64,6 @@ export class TableFields implements FieldReader<Cells> {
       chunk.emptyRows += 1
       return
     }
-    if (this.#unnamedColumns.size > 0) this.#noteUnnamedColumns(row)
     if (row.length > this.#width && row.slice(this.#width).some((cell) => cell !== undefined)) {
       const message = `The row has ${row.length} cells, but the header has ${this.#width}`
       chunk.addProblem({ kind: 'input', message, cause: 'surplusCells' }, row, line)
@@ -105,21 +92,9 @@ export class TableFields implements FieldReader<Cells> {
     if (this.#isUpdate ? columns.some(isMissing) : columns.every(isMissing)) return undefined
     return joinNames(columns.map((nameColumn) => row[nameColumn])) ?? null
   }
-
-  /** Notes the columns without a name that have a value in a row, each of them once. */
-  #noteUnnamedColumns(row: Cells): void {
-    // The header may have thousands of these columns, and the row only a few cells.
-    for (const index in row) {
-      const column = Number(index)
-      const description = row[column] === undefined ? undefined : this.#unnamedColumns.get(column)
-      if (description === undefined) continue
-      if (this.unreadNames.size < maxUnreadNames) this.unreadNames.add(description)
-      this.#unnamedColumns.delete(column)
-    }
-  }
 }
 
-const emptyHeader: Header = { names: [], columns: new Map(), unreadNames: [], unnamedColumns: [] }
+const emptyHeader: Header = { names: [], columns: new Map(), unreadNames: [] }
 
 /** An input may have millions of names that are not read. */
 export const maxUnreadNames = 1000

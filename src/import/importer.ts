@@ -40,7 +40,6 @@ interface ImportListener {
     importer: Importer,
     file: string,
   ): Promise<void>
-  reportInputEnd(reader: InputReader, file: string): Promise<void>
 }
 
 interface ImportParts {
@@ -105,16 +104,16 @@ export class Importer {
 
   /** @param firstReader the first input, which is open already */
   async run(firstReader: InputReader, write: Store['write']): Promise<void> {
-    const { plan, listener, io } = this.#parts
+    const { plan, io } = this.#parts
     for (const [index, input] of plan.inputs.entries()) {
       const reader = index === 0 ? firstReader : await openInput(input, plan, io)
       this.#input = index
       this.#reader = reader
       try {
         if (plan.rejects !== undefined) assertSameHeader(reader, firstReader, input.name)
-        this.notes.noteChoices(reader, input.name, plan)
+        this.notes.noteChoices(reader, input.name)
         await this.#importInput(input, reader, write)
-        await listener.reportInputEnd(reader, input.name)
+        this.notes.noteEnd(reader, input.name)
       } finally {
         reader.close()
       }

@@ -29,7 +29,7 @@ export function assertUnchanged(input: ImportInput): void {
     throw createChangeError(input)
 }
 
-export function createChangeError({ name }: ImportInput): PlantsError {
+function createChangeError({ name }: ImportInput): PlantsError {
   const hint = 'Run the command again when no other program writes to the file'
   return createInputError(`${name} was changed while it was read`, hint)
 }

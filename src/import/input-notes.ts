@@ -1,43 +1,49 @@
-import type { Chunk, Header } from '../formats/chunk.js'
-import { isRejectsName } from '../formats/columns.js'
+import type { Chunk } from '../formats/chunk.js'
+import { isRejectsName, listNames } from '../formats/columns.js'
+import { groupDigits } from '../plant/plant.js'
 import { shorten } from '../platform/escape.js'
-import type { ImportPlan, InputReader } from './inputs.js'
+import type { InputReader } from './inputs.js'
 
 /**
  * Gathers notes about the inputs, of which the summary warns: data that is not read, and choices
  * that the reader has made because a file was not clear.
  */
 export class InputNotes {
-  /** How many rows without an id, a name and a tag were left out. */
-  emptyRows = 0
-  /** How many rows have cells to the right of the header, which are ignored. */
-  surplusRows = 0
   /** The keys of JSON that are not read. */
   readonly otherFields = new Set<string>()
   /** The names of columns that are not read. */
   readonly otherColumns = new Set<string>()
-  /** The options that say how a file is read, but do not apply to its format. */
-  readonly unusedOptions: { file: string; options: readonly string[] }[] = []
-  /** For each workbook, the first other sheet that has the columns, too. */
-  readonly otherSheets: { file: string; sheet: string }[] = []
-  /** The headers that no name confirms, because `--map` has numbers of columns. */
-  readonly guessedHeaders: { file: string; header: Header }[] = []
-  /** For each tab-separated file, the first row with a cell that has line ends. */
-  readonly multilineRows: { file: string; line: number }[] = []
+  /** How many rows without an id, a name and a tag were left out. */
+  #emptyRows = 0
+  /** How many rows have cells to the right of the header, which are ignored. */
+  #surplusRows = 0
+  readonly #sentences: string[] = []
+  /** The last file with a note about a cell that has several lines. */
+  #multilineFile: string | undefined
 
   /** Notes the choices that the reader has made when it opened a file. */
-  noteChoices(reader: InputReader, file: string, plan: ImportPlan): void {
-    const { otherSheet: sheet, header } = reader
-    const options = listUnusedOptions(reader, plan)
-    if (options.length > 0) this.unusedOptions.push({ file, options })
-    if (header?.guessedLine !== undefined) this.guessedHeaders.push({ file, header })
-    if (sheet !== undefined) this.otherSheets.push({ file, sheet })
+  noteChoices({ otherSheet, header }: InputReader, file: string): void {
+    const { rowsAbove = 0, line } = header ?? {}
+    if (rowsAbove > 0)
+      this.#sentences.push(
+        `The header is in line ${line} of ${file}. Not read above it: ${countRows(rowsAbove)}. ` +
+          'If plants are there, move the header to line 1, and run the command again',
+      )
+    if (header?.guessedLine !== undefined)
+      this.#sentences.push(
+        `Line ${header.guessedLine} of ${file} is read as the header: ${listNames(header.names)}. ` +
+          'If it is a plant, name the columns with --columns',
+      )
+    if (otherSheet !== undefined)
+      this.#sentences.push(
+        `The sheet ${listNames([otherSheet])} of ${file} has the columns, too. To import it, add --sheet`,
+      )
   }
 
   /** Notes the rows of a chunk that are not read as a person may expect. */
   noteRows(chunk: Chunk, reader: InputReader, file: string): void {
-    this.emptyRows += chunk.emptyRows
-    this.surplusRows += chunk.surplusRows
+    this.#emptyRows += chunk.emptyRows
+    this.#surplusRows += chunk.surplusRows
     const names = reader.header ? this.otherColumns : this.otherFields
     for (const name of reader.fields.unreadNames) names.add(shorten(name))
     this.#noteMultilineRow(chunk, reader, file)
@@ -54,31 +60,37 @@ export class InputNotes {
     file: string,
   ): void {
     if (multilineRow === undefined || delimiter !== '\t') return
-    if (this.multilineRows.at(-1)?.file === file || header?.names.some(isRejectsName)) return
-    this.multilineRows.push({ file, line: multilineRow })
+    if (this.#multilineFile === file || header?.names.some(isRejectsName)) return
+    this.#multilineFile = file
+    this.#sentences.push(
+      `${file}:${multilineRow}: A quoted cell spans several lines. ` +
+        'If quotes are ordinary characters in this table, add --no-quotes',
+    )
+  }
+
+  /** Notes what is known when a file was read to its end. */
+  noteEnd({ mergedCells }: InputReader, file: string): void {
+    const range = mergedCells?.firstRange
+    if (range !== undefined)
+      this.#sentences.push(
+        `${file} has merged cells, such as ${range}. Only the first cell of each has a value`,
+      )
+  }
+
+  /** Lists the notes as sentences, without those about other names. */
+  list(): string[] {
+    const sentences: string[] = []
+    if (this.#emptyRows > 0)
+      sentences.push(`Skipped ${countRows(this.#emptyRows)} without an id, a name and a tag`)
+    sentences.push(...this.#sentences)
+    if (this.#surplusRows > 0)
+      sentences.push(
+        `Ignored the cells to the right of the header in ${countRows(this.#surplusRows)}`,
+      )
+    return sentences
   }
 }
 
-/**
- * Lists the options that do not apply to the format of an input. A rejects file is imported with
- * the options of its input, which may have had another format, so none is listed for it.
- */
-function listUnusedOptions({ format, header, delimiter }: InputReader, plan: ImportPlan): string[] {
-  if (header?.names.some(isRejectsName)) return []
-  // An empty table has no header.
-  const isTable = format === undefined
-  const isWorkbook = isTable && delimiter === undefined
-  const isTextTable = isTable && !isWorkbook
-  const unusedOptions = {
-    '--format': plan.format !== undefined && isWorkbook,
-    '--sheet': plan.sheet !== undefined && !isWorkbook,
-    '--encoding': plan.encoding !== undefined && isWorkbook,
-    '--columns': plan.columns !== undefined && !isTable,
-    // The cells of a TSV have a tab between them, whatever the option says.
-    '--delimiter': plan.delimiter !== undefined && plan.delimiter !== delimiter,
-    '--no-quotes': plan.quotes === false && !isTextTable,
-  }
-  return Object.entries(unusedOptions)
-    .filter(([, isUnused]) => isUnused)
-    .map(([option]) => option)
+function countRows(count: number): string {
+  return `${groupDigits(count)} ${count === 1 ? 'row' : 'rows'}`
 }

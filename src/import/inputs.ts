@@ -2,21 +2,20 @@
  * Opens the files and pipes that an import reads, and unpacks them if they are packed by gzip.
  *
  * Each file is examined before anything is stored: its header and its encoding are checked. Then it
- * is read again, and its records are imported. A pipe can be read only
- * once, so an import of a pipe may find bytes in a wrong encoding after it has stored records.
+ * is read again, and its records are imported. A pipe can be read only once, so an import of a pipe
+ * may find bytes in a wrong encoding after it has stored records.
  */
 import { createReadStream, type Stats, statSync } from 'node:fs'
 import { addAbortSignal, type Readable } from 'node:stream'
 import { PlantsError } from '../errors.js'
 import { type FormatInput, type FormatReader, type InputOptions, peek } from '../formats/chunk.js'
-import { assertEncoding, isReadAsUtf8, openFormat } from '../formats/detect.js'
-import { areUtf8 } from '../formats/encoding.js'
+import { assertEncoding, openFormat } from '../formats/detect.js'
 import { isInt64 } from '../plant/json.js'
 import type { Io } from '../platform/io.js'
 import { checkSignal } from '../platform/runtime.js'
 import { explainRead } from '../platform/text-files.js'
 import { assertSameHeader } from './format-rejects.js'
-import { assertUnchanged, createChangeError, type ImportInput } from './input-file.js'
+import { assertUnchanged, type ImportInput } from './input-file.js'
 import { blockBytes, gatherBlocks, unpack } from './unpack.js'
 
 export interface ImportPlan extends InputOptions {
@@ -138,7 +137,7 @@ export async function examineInputs(
       if (plan.byName) {
         const reader = await openFormat(content, plan)
         greatestId = await findGreatestId(reader, greatestId)
-      } else await examineEncoding(content, input, plan, io)
+      } else await assertEncoding(content, plan)
     } finally {
       content.close()
     }
@@ -155,29 +154,6 @@ async function examineHeader(
   const reader = await openInput(input, plan, io)
   reader.close()
   if (plan.rejects !== undefined) assertSameHeader(reader, firstReader, input.name)
-}
-
-/**
- * Checks the encoding of a file. UTF-8 is only validated, which is ten times as fast as decoding. A
- * file that is not valid is read again and decoded, so that the error can name the line.
- *
- * @throws {PlantsError} `input` if bytes are not in the encoding
- */
-async function examineEncoding(
-  content: FormatInput,
-  input: ImportInput,
-  plan: ImportPlan,
-  io: Io,
-): Promise<void> {
-  if (!(await isReadAsUtf8(content, plan))) return assertEncoding(content, plan)
-  if (await areUtf8(content.blocks)) return
-  const secondContent = await openContent(input, io)
-  try {
-    await assertEncoding(secondContent, plan)
-  } finally {
-    secondContent.close()
-  }
-  throw createChangeError(input)
 }
 
 /**

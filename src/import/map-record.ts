@@ -16,7 +16,6 @@ import type {
   RawRecord,
   ReadProblem,
 } from '../formats/chunk.js'
-import { listNames } from '../formats/columns.js'
 import { type FieldName, fieldNames, largestId } from '../plant/fields.js'
 import { isInt64 } from '../plant/json.js'
 import { describeInvalidPlant, type PlantPatch, parsePlant } from '../plant/plant.js'
@@ -135,10 +134,7 @@ export class Mapper {
     const reasons = findProblems(fields, form)
     const problem = createProblem('invalid', describeInvalidPlant(reasons))
     const rejectionCause = findIdCause(fields, form)
-    // One of the keys that are not read may be a misspelled `name`.
-    const otherKeys = name === undefined ? listNames(this.#fields.listOtherKeys(raw)) : ''
-    const message = otherKeys === '' ? problem.message : `${problem.message}; unknown: ${otherKeys}`
-    return { ...problem, message, rejectionCause }
+    return { ...problem, rejectionCause }
   }
 }
 

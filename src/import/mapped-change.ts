@@ -15,11 +15,13 @@ import type { Change } from '../stores/change.js'
  */
 export type IdSource = 'given' | 'foundByName' | 'generated'
 
-export type MappedChange = Exclude<Change, { type: 'delete' }> & { idSource: IdSource }
+export type MappedChange = Exclude<Change, { type: 'delete' }> & {
+  /** Whether the import has assigned the id. */
+  isGenerated: boolean
+}
 
 export function buildUpdate(patch: PlantPatch, idSource: IdSource): MappedChange {
-  const isFoundByName = idSource === 'foundByName'
-  return { type: 'update', patch, ifMissing: 'create', isFoundByName, idSource }
+  return { type: 'update', patch, ifMissing: 'create', ...describeSource(idSource) }
 }
 
 /**
@@ -35,7 +37,10 @@ export function buildCreate(
     type: 'create',
     plant: buildPlant(id, assertDefined(name ?? undefined), tag),
     ifExists: idSource === 'generated' || ifExists === 'update' ? 'same' : ifExists,
-    isFoundByName: idSource === 'foundByName',
-    idSource,
+    ...describeSource(idSource),
   }
+}
+
+function describeSource(idSource: IdSource) {
+  return { isFoundByName: idSource === 'foundByName', isGenerated: idSource === 'generated' }
 }

@@ -57,7 +57,7 @@ function explainConflicts(
     const id = getTargetId(result)
     const isStored = outcome.type === 'created' || outcome.type === 'skipped'
     if (isStored && !firstLines.has(id)) firstLines.set(id, assertDefined(lines[index]))
-    if (result.idSource === 'generated') return explainGeneratedId(outcome, id)
+    if (result.isGenerated) return explainGeneratedId(outcome, id)
     const firstLine = firstLines.get(id)
     if (firstLine === undefined || !isConflict(outcome)) return outcome
     return explainRepetition(outcome, result, firstLine)

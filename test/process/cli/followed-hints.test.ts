@@ -33,10 +33,6 @@ const generated = [
   { id: 2, name: 'Fern' },
 ]
 const names = 'name,tag\nRose,red\nFern,\n'
-const fernAndRose = [
-  { id: 2, name: 'Fern' },
-  { id: 9223372036854775807n, name: 'Rose' },
-]
 const failingCommands: FailingCommand[] = [
   ...[
     ['plants import a.csv -s garden.db', names],
@@ -54,14 +50,6 @@ const failingCommands: FailingCommand[] = [
     ends: [generated],
   },
   {
-    title: 'Ids in JSON are in quotes',
-    files: {
-      'my list.json': '[{"ID" : "9223372036854775807", "name":"Rose"},\n{"ID":"2","name":"Fern"}]',
-    },
-    command: "plants import 'my list.json' -s garden.db",
-    ends: [fernAndRose],
-  },
-  {
     title: 'No row has an id that is a number',
     files: { 'a.csv': 'id,name,tag\nx1,Rose,red\nx2,Fern,\n' },
     command: 'plants import a.csv -s garden.db',
@@ -75,7 +63,7 @@ const failingCommands: FailingCommand[] = [
   },
   {
     title: 'A plant exists, and another row is wrong',
-    files: { 'a.csv': 'id,name\n1,Rose\nx,Fern\n' },
+    files: { 'a.csv': 'id,name\n1,Rose\n2,\n' },
     before: ['plants create --id 1 --name Old -s garden.db'],
     command: 'plants import a.csv -s garden.db',
     ends: [[{ id: 1, name: 'Old' }], [{ id: 1, name: 'Rose' }], [{ id: 1, name: 'Old' }]],
@@ -111,8 +99,6 @@ function findProposals(failed: string, text: string): string[] {
   return sentences.flatMap((sentence) => {
     const command = /(?:^|: )((?:plants|jq|tail) .+)$/.exec(sentence)?.[1]
     if (command !== undefined) return [command]
-    const filter = /with - instead of .+: (sed .+)$/.exec(sentence)?.[1]
-    if (filter !== undefined) return [`${filter} | ${failed.replace(/'my list.json'/, '-')}`]
     const option = /\badd (--[a-z-]+(?: (?:'[^']*'|[^\s']+))*?)(?=,? (?:or|and|with)\b|$)/.exec(
       sentence,
     )?.[1]
@@ -148,7 +134,6 @@ const sqlDump = "CREATE TABLE plants (id, name); INSERT INTO plants VALUES (1, '
 
 test.skipIf(isWindows || !hasSqlite).each([
   { file: 'my.db', way: /: (sqlite3 [^.]+\.csv)\./ },
-  { file: 'dump.sql', way: /: (sqlite3 [^.]+\.csv)\./ },
   { file: 'store.db', way: /: (plants export [^.]+\.ndjson)$/m },
 ])(
   'the way that the error for $file names leads to a list of its plants: $way (needs sqlite3)',
@@ -159,8 +144,7 @@ test.skipIf(isWindows || !hasSqlite).each([
     const failure = await runShell(user, `plants import ${file} -s garden.db`)
     expect(failure.code).toBe(2)
     const [, command = ''] = way.exec(failure.err) ?? []
-    const database = file.replace('dump.sql', 'my.db')
-    const followed = command.replace('FILE', database).replace('TABLE', 'plants')
+    const followed = command.replace('FILE', file).replace('TABLE', 'plants')
     expect(await runShell(user, followed), followed).toMatchObject({ code: 0 })
     const list = followed.split(' > ').at(-1)
     expect(await runShell(user, `plants import ${list} -s garden.db`)).toMatchObject({ code: 0 })
@@ -186,11 +170,12 @@ test.each([
   },
 )
 
-test('an import rejects a record without a name, and shows the keys that it has', async () => {
+test('an import rejects a record without a name, and names the keys that it has', async () => {
   const user = new Sandbox()
   user.write('a.json', '[{"id":1,"name":"Rose"},{"id":2,"nam":"Fern"}]')
   const { err } = await user.run('import a.json')
-  expect(err).toContain('Invalid plant: the name is missing; unknown: "nam"')
+  expect(err).toContain('Invalid plant: the name is missing\n')
+  expect(err).toContain('ignored unknown field "nam"')
   const created = await user.run('create -', { stdin: '{"id":2,"nam":"Fern"}' })
   expect(created.err).toContain('Invalid plant: the name is missing; unknown: "nam"')
 })

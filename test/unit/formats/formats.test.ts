@@ -33,13 +33,8 @@ test.each<{ input: string | Buffer; what: string }>([
   { input: '<!DOCTYPE html>\n<p>a, b</p>\n', what: 'HTML or XML' },
   { input: '\ufeff\n <TABLE><tr>', what: 'HTML or XML' },
   { input: latin1('%PDF-1.4\n%\xe2\xe3\n'), what: 'a PDF document' },
-  { input: '{\\rtf1\\ansi', what: 'an RTF document' },
-  { input: '---\n- id: 1\n  name: Fern\n', what: 'YAML' },
-  { input: 'plants:\n  - id: 1\n    name: Fern\n', what: 'YAML' },
   { input: latin1('\x89PNG\r\n\x1a\n\0'), what: 'a picture' },
   { input: latin1('\xff\xd8\xff\xe0JFIF'), what: 'a picture' },
-  { input: '-----BEGIN PGP MESSAGE-----\n\nhQ\n', what: 'encrypted' },
-  { input: latin1('Salted__\x9f\x01'), what: 'encrypted' },
   {
     input: latin1('\x8c\x0d\x04\x09\x03\x02\xe9\xfa'),
     what: 'a binary file: line 1 contains the character U+0004',
@@ -48,18 +43,15 @@ test.each<{ input: string | Buffer; what: string }>([
     input: latin1('a\n\xf1\x7f\n'),
     what: 'a binary file: line 2 contains the character U+007F',
   },
-  { input: latin1('BZh91AY&SY'), what: 'compressed with bzip2' },
-  { input: latin1('\xfd7zXZ\0'), what: 'compressed with xz' },
-  { input: latin1('\x28\xb5\x2f\xfd\x04'), what: 'compressed with zstd' },
-  { input: latin1('7z\xbc\xaf\x27\x1c'), what: 'an archive of 7-Zip or RAR' },
-  { input: `${'plants.csv'.padEnd(257, '\0')}ustar`, what: 'a tar archive' },
-  { input: latin1('PGDMP\x01\x0f\0'), what: 'an archive of pg_dump' },
-  { input: '\nPRAGMA foreign_keys=OFF;\nBEGIN TRANSACTION;\n', what: 'a SQL dump' },
-  { input: 'CREATE TABLE plants (id INTEGER, name TEXT);\n', what: 'a SQL dump' },
-  { input: "insert into plants values (1, 'Fern');\n", what: 'a SQL dump' },
-  { input: '--\n-- PostgreSQL dump\n\nSET statement_timeout = 0;\n', what: 'a SQL dump' },
-  { input: '--\n\n\\restrict x1\n\nCOPY plants (id) FROM stdin;\n', what: 'a SQL dump' },
-  { input: '/*M!999999 */\r\n-- MariaDB\r\nDROP TABLE `x`;\r\n', what: 'a SQL dump' },
+  { input: latin1('BZh91AY&SY'), what: 'an archive' },
+  { input: latin1('\xfd7zXZ\0'), what: 'an archive' },
+  { input: latin1('\x28\xb5\x2f\xfd\x04'), what: 'an archive' },
+  { input: latin1('7z\xbc\xaf\x27\x1c'), what: 'an archive' },
+  { input: `${'plants.csv'.padEnd(257, '\0')}ustar`, what: 'an archive' },
+  {
+    input: latin1('PGDMP\x01\x0f\0'),
+    what: 'a binary file: line 1 contains the character U+0000',
+  },
   { input: 'id,name\n\0\x01\x02', what: 'a binary file: line 2 contains the character U+0000' },
   {
     input: 'id,name\n1,a\n\0\n2,bcd\n3,e\n',
@@ -76,16 +68,13 @@ test.each<{ input: string | Buffer; what: string }>([
 )
 
 test.each([
-  ['a.csv', '[{"id":1,"name":"a"}]', 'a.csv is JSON, not a table', 'Add --format json'],
-  ['a.tsv', '{\n"id":1,"name":"a"}\n', 'a.tsv is JSON, not a table', 'Add --format json'],
-  ['a.csv.gz', `${plant}\n${plant}\n`, 'a.csv.gz is JSON, not a table', 'Add --format ndjson'],
-  ['a.json', 'id;name\n1;a\n', 'a.json is a table, not JSON', 'Add --format csv'],
-  ['a.json.gz', '"name","id"\n"a",1\n', 'a.json.gz is a table, not JSON', 'Add --format csv'],
-  ['a.ndjson', 'id,name\n1,a\n', 'a.ndjson is a table, not JSON', 'Add --format csv'],
-] as const)('the error for %s that begins with %s names its format', async (...row) => {
-  const [name, input, message, hint] = row
-  await expect(readRecords(input, { name })).rejects.toMatchObject({ kind: 'input', message, hint })
-  const format = hint.replace('Add --format ', '') as 'csv'
+  ['a.csv', '[{"id":1,"name":"a"}]', 'json', 'a.csv has no columns "id", "name"'],
+  ['a.csv.gz', `${plant}\n${plant}\n`, 'ndjson', 'a.csv.gz has no columns "id", "name"'],
+  ['a.json', 'id;name\n1;a\n', 'csv', 'a.json:1: Not JSON: "id" is not a value of JSON'],
+] as const)('the name %s decides the format of %s unless --format does', async (...row) => {
+  const [name, input, format, message] = row
+  const error: unknown = await readRecords(input, { name }).catch((reason: unknown) => reason)
+  expect(error).toMatchObject({ kind: 'input', message: expect.stringContaining(message) })
   expect(await readRecords(input, { name, format })).toBeDefined()
 })
 
@@ -103,35 +92,6 @@ test.each([
 test('a table whose first cell begins with a bracket is no JSON', async () => {
   const records = await readRecords('[no],name,id\nx,a,1\n')
   expect(formatRecords(records)).toEqual(['2: 1 a'])
-})
-
-test.each(['plants.sql', 'plants.SQL.gz'])(
-  'the file %s is a SQL dump unless its text is JSON, or --format says what it is',
-  async (name) => {
-    const error: Partial<PlantsError> = { kind: 'input', message: `${name} is a SQL dump` }
-    await expect(readRecords('id,name\n1,a\n', { name })).rejects.toMatchObject(error)
-    expect(await readRecords('[{"id":1,"name":"a"}]', { name })).toMatchObject({ format: 'json' })
-    const records = await readRecords('id,name\n1,a\n', { name, format: 'csv' })
-    expect(formatRecords(records)).toEqual(['2: 1 a'])
-  },
-)
-
-test('a table whose header resembles a statement of SQL is no SQL dump', async () => {
-  for (const header of [
-    'Create table ,id,name',
-    'Insert into ,id,name',
-    'Set,id,name',
-    '-- list --,id,name',
-    'Use,id,name',
-  ])
-    expect(formatRecords(await readRecords(`${header}\n,1,a\n`))).toEqual(['2: 1 a'])
-})
-
-test('--format csv reads a table that begins like another kind of file', async () => {
-  for (const first of ['version https://git-lfs', '-- SQL dump'])
-    expect(formatRecords(await readRecords(`${first},id,name\n,1,a\n`, { format: 'csv' }))).toEqual(
-      ['2: 1 a'],
-    )
 })
 
 test.each<[string, Buffer, string, string?]>([

@@ -49,13 +49,9 @@ test('a create accepts exact keys only', async () => {
   expect(err).toContain('the id is missing')
 })
 
-test.each([
-  { record: '{"id":2,"nmae":"Fern","":2}', reason: 'the name is missing; unknown: "nmae"' },
-  { record: '{"id":2,"":2}', reason: 'the name is missing' },
-])(
-  'an import rejects the record $record without a name, and says: $reason',
-  async ({ record, reason }) => {
-    const { err } = await new ImportSandbox().import('', `{"id":1,"name":"Fern"}\n${record}`)
-    expect(err).toContain(`stdin:2: Invalid plant: ${reason}\n`)
-  },
-)
+test('an import warns of the key of a record without a name', async () => {
+  const records = '{"id":1,"name":"Fern"}\n{"id":2,"nmae":"Fern","":2}\n'
+  const { err } = await new ImportSandbox().import('', records)
+  expect(err).toContain('stdin:2: Invalid plant: the name is missing\n')
+  expect(err).toContain('"nmae"')
+})

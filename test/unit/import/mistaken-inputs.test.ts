@@ -5,8 +5,6 @@ import { ImportSandbox } from '../../helpers/sandbox/import-sandbox.js'
 
 type Mistake = [args: string[], message: string, hint: string]
 
-const separatePairsHint = 'Separate the fields by commas: --map id=A,name=B'
-
 test.each<Mistake>([
   [['', '--dry-run'], 'The name of a file to import is empty', 'Give a value, or remove it'],
   [
@@ -32,8 +30,8 @@ test.each<Mistake>([
   ],
   [
     ['kinds.csv', '--map', 'id=Nr', 'name=Kind'],
-    'An argument looks like a pair of --map',
-    separatePairsHint,
+    'name=Kind could not be read: no such file or directory',
+    'Check the name of the file, put a name with spaces in quotes, or use "-" for stdin',
   ],
   [
     ['kinds.csv', '--map', 'id=Nr,name=German', 'Name'],

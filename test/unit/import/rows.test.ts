@@ -56,14 +56,6 @@ test('an import rejects only rows that are invalid or whose id exists, and names
   expect(lines).toContain('11002')
 })
 
-test('an import reports a late cell in a column without a name', async () => {
-  const rows = Array.from({ length: count }, (_, id) => `${id},Fern,,${id === 23_000 ? 'x' : ''}\n`)
-  user.write('plants.csv', `id,name,,\n${rows.join('')}`)
-  const { err, ...result } = await user.import('plants.csv')
-  expect(result).toMatchObject({ code: 0, created: count })
-  expect(err).toContain('warning: ignored unknown column "column 4"\n')
-})
-
 test.each([
   ["RAISE(ABORT, 'no ferns')"],
   ["RAISE(FAIL, 'no ferns')"],

@@ -13,7 +13,6 @@ import type { ImportPlan } from '../../../import/inputs.js'
 import { fieldNames } from '../../../plant/fields.js'
 import { spreadsheetExtensions } from '../../../platform/files.js'
 import type { Io } from '../../../platform/io.js'
-import { quoteWord } from '../../../platform/shell.js'
 import { existsPolicies } from '../../../stores/change.js'
 import { hasCapability } from '../../../stores/kinds.js'
 import { leaveOutHint, type PlantsCommand } from '../../command.js'
@@ -188,15 +187,13 @@ function parseRejectsPath(flag: string, text: string): string {
       `${flag} writes no records to stdout`,
       `Name a file: ${flag} rejected.csv`,
     )
-  const [ending = ''] = /\.\w+$/.exec(text) ?? []
-  const extension = ending.slice(1).toLowerCase()
-  if (extension !== 'gz' && !spreadsheetExtensions.includes(extension))
-    return parseFilePath(flag, text)
-  const path = quoteWord(`${text.slice(0, -ending.length).replace(/\.(?:csv|tsv)$/i, '')}.csv`)
-  throw createUsageError(
-    `${flag} writes text, not ${ending} files`,
-    `Name a table: ${flag} ${path}`,
-  )
+  const [, ending = ''] = /\.(\w+)$/.exec(text) ?? []
+  if (['gz', ...spreadsheetExtensions].includes(ending.toLowerCase()))
+    throw createUsageError(
+      `${flag} writes text, not .${ending} files`,
+      `Name a table: ${flag} rejected.csv`,
+    )
+  return parseFilePath(flag, text)
 }
 
 function parseColumns(flag: string, text: string): string[] {

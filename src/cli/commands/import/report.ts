@@ -1,14 +1,8 @@
 import { assertDefined, PlantsError } from '../../../errors.js'
-import { listNames } from '../../../formats/columns.js'
-import {
-  countFinishedRecords,
-  countRejectedRecords,
-  countStoredRecords,
-} from '../../../import/counts.js'
+import { countFinishedRecords, countRejectedRecords } from '../../../import/counts.js'
 import type { RejectedRecord } from '../../../import/format-rejects.js'
 import type { Importer } from '../../../import/importer.js'
-import type { InputNotes } from '../../../import/input-notes.js'
-import type { ImportPlan, InputReader } from '../../../import/inputs.js'
+import type { ImportPlan } from '../../../import/inputs.js'
 import type { RejectsFile } from '../../../import/rejects-file.js'
 import {
   describeChange,
@@ -22,8 +16,7 @@ import { formatPlantCount, groupDigits, haveEqualNameAndTag } from '../../../pla
 import type { Outcome } from '../../../stores/change.js'
 import { hasCapability } from '../../../stores/kinds.js'
 import type { CommandContext } from '../../command-context.js'
-import { describeUnreadCells } from '../../describe-unread-cells.js'
-import { OutcomeHints } from './outcome-hints.js'
+import { chooseOutcomeHint, findHintCause, type HintCause } from './outcome-hints.js'
 
 /**
  * The number of rejected records, and of changes of a dry run, that are printed for people.
@@ -37,7 +30,8 @@ export class ImportReport {
   readonly #context: CommandContext
   readonly #rejectsFile: RejectsFile | undefined
   readonly #progress: Progress
-  readonly #hints: OutcomeHints
+  /** The causes for which records were rejected. */
+  readonly #causes = new Set<HintCause>()
   /** What the dialogue has printed, and is not printed again; undefined without a dialogue. */
   readonly #shownLines: Set<string> | undefined
   #shownRejectionCount = 0
@@ -56,7 +50,6 @@ export class ImportReport {
     this.#context = context
     this.#rejectsFile = rejectsFile
     this.#progress = new Progress(io, reporter.showsProgress, 0)
-    this.#hints = new OutcomeHints(plan)
     this.#shownLines = shownLines
   }
 
@@ -72,7 +65,7 @@ export class ImportReport {
       part: progress,
     })
     const { reporter } = this.#context
-    this.#hints.noteRejections(rejections, file)
+    for (const rejection of rejections) this.#causes.add(findHintCause(rejection, this.#plan))
     const maxRejections = reporter.isJson ? Infinity : maxShown - this.#shownRejectionCount
     const shownRejections = rejections.slice(0, maxRejections)
     this.#shownRejectionCount += shownRejections.length
@@ -118,12 +111,6 @@ export class ImportReport {
     }
   }
 
-  async reportInputEnd(reader: InputReader, file: string): Promise<void> {
-    const warnings = describeUnreadCells(reader, file)
-    if (warnings.length > 0) await this.#progress.clear()
-    for (const warning of warnings) await this.#warn(warning)
-  }
-
   async writeSummary(importer: Importer): Promise<void> {
     await this.#progress.clear()
     const { counts, isComplete } = importer
@@ -154,56 +141,11 @@ export class ImportReport {
   /** Warns of what was not read in the inputs, or was read otherwise than a person may expect. */
   async writeWarnings({ notes }: Importer): Promise<void> {
     await this.#progress.clear()
-    const { emptyRows } = notes
-    if (emptyRows > 0)
-      await this.#warn(`Skipped ${countRows(emptyRows)} without an id, a name and a tag`)
-    await this.#warnOfUnusedOptions(notes)
-    await this.#warnOfGuessedHeaders(notes)
-    await this.#warnOfMultilineRows(notes)
-    await this.#warnOfOtherSheets(notes)
-    await this.#warnOfIgnoredCells(notes)
-    await this.#warnOfOtherNames(notes)
-  }
-
-  async #warnOfUnusedOptions({ unusedOptions }: InputNotes): Promise<void> {
-    for (const { file, options } of unusedOptions) {
-      const [verb, end] = options.length === 1 ? ['does', 'was'] : ['do', 'were']
-      await this.#warn(`${options.join(' and ')} ${verb} not apply to ${file}, and ${end} ignored`)
-    }
-  }
-
-  async #warnOfGuessedHeaders({ guessedHeaders }: InputNotes): Promise<void> {
-    for (const { file, header } of guessedHeaders)
-      await this.#warn(
-        `Line ${header.guessedLine} of ${file} is read as the header: ${listNames(header.names)}. ` +
-          'If it is a plant, name the columns with --columns',
-      )
-  }
-
-  async #warnOfMultilineRows({ multilineRows }: InputNotes): Promise<void> {
-    for (const { file, line } of multilineRows)
-      await this.#warn(
-        `${file}:${line}: A quoted cell spans several lines. ` +
-          'If quotes are ordinary characters in this table, add --no-quotes',
-      )
-  }
-
-  async #warnOfOtherNames({ otherColumns, otherFields }: InputNotes): Promise<void> {
+    for (const sentence of notes.list()) await this.#warn(sentence)
+    const { otherColumns, otherFields } = notes
     if (otherColumns.size > 0)
       await this.#warn(describeUnknownFields([...otherColumns], 'column'), 'warning')
     if (otherFields.size > 0) await this.#warn(describeUnknownFields([...otherFields]), 'warning')
-  }
-
-  async #warnOfOtherSheets({ otherSheets }: InputNotes): Promise<void> {
-    for (const { file, sheet } of otherSheets)
-      await this.#warn(
-        `The sheet ${listNames([sheet])} of ${file} has the columns, too. To import it, add --sheet`,
-      )
-  }
-
-  async #warnOfIgnoredCells({ surplusRows }: InputNotes): Promise<void> {
-    if (surplusRows > 0)
-      await this.#warn(`Ignored the cells to the right of the header in ${countRows(surplusRows)}`)
   }
 
   #findRejectsPath(): string | undefined {
@@ -215,12 +157,7 @@ export class ImportReport {
     if (rejectedCount === 0) return
     const outcomeClause = this.#plan.atomic ? ', so nothing was changed' : ''
     const message = `Rejected ${formatPlantCount(rejectedCount)}${this.#describeUnlisted()}${outcomeClause}`
-    const hint = this.#hints.chooseHint({
-      rejectedCount,
-      isNothingStored: countStoredRecords(counts) + counts.skipped === 0,
-      rejects: this.#findRejectsPath(),
-      areAllListed: this.#unlistedRejectionCount === 0,
-    })
+    const hint = chooseOutcomeHint(this.#causes, this.#findRejectsPath(), this.#plan)
     throw new PlantsError('incomplete', message, { hint })
   }
 
@@ -247,7 +184,7 @@ export class ImportReport {
       ? ` after ${formatPlantCount(finishedCount)}`
       : ', nothing was changed'
     const message = error.isInterruption ? error.message + extent : error.message
-    const nextHint = mayHaveStored ? this.#describeRest(importer) : chooseRepeatHint(error)
+    const nextHint = mayHaveStored ? this.#describeRest(importer) : undefined
     const hint = [error.hint, nextHint].filter(Boolean).join('. ') || undefined
     return new PlantsError(error.kind, message, { ...error, hint, cause: error })
   }
@@ -281,19 +218,8 @@ export class ImportReport {
 
 const repeatHint = 'To continue, run the same command again'
 
-/** Chooses the second half of a hint, such as `Free some space`, if nothing is stored. */
-function chooseRepeatHint({ kind, hint }: PlantsError): string | undefined {
-  // A hint that names an option proposes another command already.
-  const isSameCommand = kind === 'unavailable' && hint !== undefined && !hint.includes('--')
-  return isSameCommand ? 'Then run the same command again' : undefined
-}
-
 function describeEmptyInput({ inputs: [first, ...others] }: ImportPlan): string {
   return others.length === 0
     ? `${assertDefined(first).name} contains no records`
     : `None of the ${others.length + 1} files contains a record`
-}
-
-function countRows(count: number): string {
-  return `${groupDigits(count)} ${count === 1 ? 'row' : 'rows'}`
 }

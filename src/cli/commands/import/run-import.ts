@@ -5,8 +5,7 @@
  * opened or created. If that fails on a terminal, a dialogue may complete the options. Then an
  * `Importer` writes the records to the target that `openTarget` has opened.
  */
-import { assertDefined, createUsageError } from '../../../errors.js'
-import { separatePairsHint } from '../../../formats/missing-fields.js'
+import { assertDefined } from '../../../errors.js'
 import { countStoredRecords } from '../../../import/counts.js'
 import { assertRejectsName } from '../../../import/format-rejects.js'
 import { Importer } from '../../../import/importer.js'
@@ -34,7 +33,6 @@ export async function runImport(
   context: CommandContext,
   argv: readonly string[],
 ): Promise<void> {
-  assertNoPairs(typedPlan)
   const rejectsFile = await prepareRejectsFile(typedPlan, context)
   try {
     const inputs = await openInputs(typedPlan, context, argv)
@@ -73,13 +71,6 @@ async function importInputs(
     await target?.close()
     firstReader.close()
   }
-}
-
-/** In `--map id=Nr name=Kind`, the second pair is read as the name of a file. */
-function assertNoPairs({ inputs, map }: ImportPlan): void {
-  const hasMap = Object.keys(map).length > 0
-  if (hasMap && inputs.some(({ name }) => /^(?:id|name|tag)=/.test(name)))
-    throw createUsageError('An argument looks like a pair of --map', separatePairsHint)
 }
 
 async function prepareRejectsFile(
