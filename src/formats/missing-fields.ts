@@ -18,11 +18,8 @@ interface FieldSource {
 
 const nameHints = {
   column:
-    'Name the columns with --map name=COLUMN,tag=COLUMN,id=COLUMN. ' +
-    'On a terminal, an import of a file asks for them',
-  key:
-    'Name the keys with --map name=KEY,tag=KEY,id=KEY. ' +
-    'On a terminal, an import of a file asks for them',
+    'Add --map name=COLUMN,tag=COLUMN,id=COLUMN. ' + 'On a terminal, the import of a file asks',
+  key: 'Add --map name=KEY,tag=KEY,id=KEY. ' + 'On a terminal, the import of a file asks',
 }
 
 export function createMissingFieldsError(

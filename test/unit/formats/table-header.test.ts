@@ -191,20 +191,20 @@ test('a table with one column may have commas in its cells', async () => {
   expect(await readRecords('name\nRose, red\nRose, white\n', options)).toBeDefined()
 })
 
-const askHint = 'On a terminal, an import of a file asks for them'
+const askHint = 'On a terminal, the import of a file asks'
 
 test.each<{ input: string; options: object; message: string; hint: string }>([
   {
     input: 'Nr,Kind\n1,Fern\n',
     options: {},
     message: 'stdin has no columns "id", "name"',
-    hint: `Name the columns with --map name=COLUMN,tag=COLUMN,id=COLUMN. ${askHint}`,
+    hint: `Add --map name=COLUMN,tag=COLUMN,id=COLUMN. ${askHint}`,
   },
   {
     input: 'id,tag\n1,red\n',
     options: {},
     message: 'stdin has no column "name"',
-    hint: `Name the columns with --map name=COLUMN,tag=COLUMN,id=COLUMN. ${askHint}`,
+    hint: `Add --map name=COLUMN,tag=COLUMN,id=COLUMN. ${askHint}`,
   },
   {
     input: 'name,tag\nFern,wet\n',
@@ -216,7 +216,7 @@ test.each<{ input: string; options: object; message: string; hint: string }>([
     input: '{"id":1,"kind":"red"}\n',
     options: { format: 'ndjson' },
     message: 'stdin has no key "name"',
-    hint: `Name the keys with --map name=KEY,tag=KEY,id=KEY. ${askHint}`,
+    hint: `Add --map name=KEY,tag=KEY,id=KEY. ${askHint}`,
   },
   {
     input: '1,Rose,red\n',
