@@ -59,14 +59,19 @@ export class EffectiveSettings {
   findSource(name: SettingName): SettingSource {
     const { storeName } = this
     const { savedSettings, path } = this.file
-    const { default: defaultValue, variable = '' } = getSetting(name)
+    const { default: defaultValue, variable = '', scopes } = getSetting(name)
     const store = storeName === undefined ? undefined : findSavedStore(savedSettings, storeName)
     const option = Reflect.get(this.#options, toOptionKey(name))
     const places = [
       { value: option, source: 'flag', origin: `--${name}` },
       { value: this.#readVariable(variable), source: 'variable', origin: variable },
       { value: store?.[name], source: 'store', origin: `stores.${storeName}.${name} in ${path}` },
-      { value: savedSettings[name], source: 'saved', origin: `${name} in ${path}` },
+      {
+        // A setting of one store, such as its token command, must not apply to all of them.
+        value: scopes.includes('user') ? savedSettings[name] : undefined,
+        source: 'saved',
+        origin: `${name} in ${path}`,
+      },
     ] as const
     for (const { value, source, origin } of places) {
       const text = toSettingText(value)

@@ -150,3 +150,12 @@ test.each(['flag', 'variable', 'saved'] as const)(
     }
   },
 )
+
+test.each(settingNames.filter((name) => !getSetting(name).scopes.includes('user')))(
+  '%s belongs to a store: a file that has it for all stores does not turn it on',
+  async (name) => {
+    const desk = new Desk(name)
+    desk.give(name, 'saved', values[name].valid[0] ?? '')
+    expect(await desk.effective(name)).not.toContain('saved')
+  },
+)
