@@ -75,8 +75,9 @@ async function describeHelp(command: PlantsCommand | undefined, io: Io): Promise
 
 /** Searches the words of a line, because the parser has stopped at the first wrong one of them. */
 function findOutputOption(argv: readonly string[]): OutputFormat | undefined {
-  const text = /^(?:--output|-[a-z]*?o)[=\n]?([a-z]+)$/im.exec(argv.join('\n'))?.[1]
-  return findChoice(outputFormats, text)
+  const options = argv.join('\n').matchAll(/^(?:--output|-[a-z]*?o)[=\n]?([a-z]+)$/gim)
+  const formats = Array.from(options, ([, text]) => findChoice(outputFormats, text))
+  return formats.find((format) => format !== undefined)
 }
 
 /** Prints an error in the format that the command line, the environment or the settings choose. */

@@ -98,3 +98,8 @@ test.each(['text', 'json'])(
     expect(err).toContain('plants doctor')
   },
 )
+
+test('an error finds its format behind an option that looks like it', async () => {
+  const { err } = await new Sandbox().run('get 1 -nFoo -o json')
+  expect(err).toContain('"kind":"usage"')
+})
