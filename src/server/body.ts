@@ -48,14 +48,14 @@ export function findMaxBodyBytes(headers: IncomingHttpHeaders): number {
  * holds no more of it than one read of the connection.
  */
 export class Body {
+  /** This is true once the request has its token and its quota, and will soon be with the store. */
+  isAdmitted = false
   readonly #response: ServerResponse
   readonly #countUnits: (units: number) => void
   readonly #isChunked: boolean
   #receivedBuffer = new GrowingBuffer()
   /** Resolves when the body is whole or too large, and rejects when the client has left. */
   readonly #end: Promise<void>
-  /** This is true once the request has its token and its quota. */
-  #isAdmitted = false
   #isDiscarded = false
   #isPauseDue = false
 
@@ -72,13 +72,13 @@ export class Body {
 
   /** This is true while the rest of the body must not be read, so its connection stays paused. */
   get mustStayPaused(): boolean {
-    return !this.#isAdmitted && !this.#isDiscarded && !this.#response.req.complete
+    return !this.isAdmitted && !this.#isDiscarded && !this.#response.req.complete
   }
 
   /** @throws {HttpError} 413, or 503 when the client has left */
   async read(): Promise<Buffer> {
     const { req: request } = this.#response
-    this.#isAdmitted = true
+    this.isAdmitted = true
     if (!request.complete) request.socket.resume()
     await this.#end
     if (this.#receivedBuffer.length > maxBodyBytes) throw createBodyTooLargeError()
@@ -98,7 +98,7 @@ export class Body {
       request.on('data', (chunk: Buffer) => {
         const kibibytes = Math.floor(chunk.length / 1024)
         this.#countUnits(this.#isChunked ? 1 + kibibytes : kibibytes)
-        if (!this.#isAdmitted) this.#pauseAfterTick()
+        if (!this.isAdmitted) this.#pauseAfterTick()
         if (this.#response.writableEnded || this.#isDiscarded) return
         this.#receivedBuffer.append(chunk)
         if (this.#receivedBuffer.length > maxBodyBytes) resolve()

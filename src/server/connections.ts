@@ -30,8 +30,8 @@ import type { Log } from './log.js'
 export interface PendingRequest {
   response: ServerResponse
   body: Body
-  /** True once another request came on its connection before its response. */
-  hasDroppedRequest: boolean
+  /** The number of further requests that came on its connection before its response. */
+  droppedCount: number
 }
 
 export interface ClientConnection {

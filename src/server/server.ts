@@ -55,6 +55,11 @@ interface HttpServerOptions {
   log: Pick<Log, 'record' | 'warn' | 'error'>
 }
 
+/**
+ * A connection that sends more requests is closed, unless its first request may be with the store.
+ */
+const maxDroppedRequests = 100
+
 /** How long a client that has its response may go on sending the body, which is not kept. */
 const lingerMs = 1000
 
@@ -150,7 +155,7 @@ export class HttpServer {
     // After a request with Upgrade, node:http drops bytes of the next request, and the remaining
     // bytes could be taken for another request. So the connection is closed instead.
     if (this.#isDraining || headers.upgrade !== undefined) response.shouldKeepAlive = false
-    const pendingRequest = { response, body, hasDroppedRequest: false }
+    const pendingRequest = { response, body, droppedCount: 0 }
     connection.request = pendingRequest
     response.on('close', () => this.#releaseConnection(connection, pendingRequest))
     this.#queueRequest(pendingRequest, currentRequest?.response)
@@ -180,8 +185,10 @@ export class HttpServer {
       request.on('data', () => this.#connections.countUnits(1))
     if (!currentRequest) return
     currentRequest.response.shouldKeepAlive = false
-    if (!currentRequest.hasDroppedRequest) omitStacksAtClose(socket)
-    currentRequest.hasDroppedRequest = true
+    if (currentRequest.droppedCount === 0) omitStacksAtClose(socket)
+    currentRequest.droppedCount += 1
+    if (currentRequest.droppedCount > maxDroppedRequests && !currentRequest.body.isAdmitted)
+      socket.destroy()
   }
 
   /**
