@@ -37,18 +37,19 @@ export async function runImport(
   try {
     const inputs = await openInputs(typedPlan, context, argv)
     const report = new ImportReport(inputs.plan, context, rejectsFile, inputs.shownLines)
-    const importer = await importInputs(inputs, context, report, rejectsFile)
-    await report.writeSummary(importer)
-    report.assertComplete(importer)
+    const writeEnd = (importer: Importer) => report.writeSummary(importer)
+    report.assertComplete(await importInputs(inputs, context, report, writeEnd, rejectsFile))
   } finally {
     rejectsFile?.discard()
   }
 }
 
+/** @param writeEnd is called before the store is closed, which may take long */
 async function importInputs(
   { plan, firstReader, greatestId }: Inputs,
   context: CommandContext,
   listener: ImportReport,
+  writeEnd: (importer: Importer) => Promise<void>,
   rejectsFile?: RejectsFile,
 ): Promise<Importer> {
   const { io } = context
@@ -66,6 +67,7 @@ async function importInputs(
       if (mayNotBeRepeated(plan, context)) rejectsFile?.finish()
       throw await listener.explainFailure(error, importer)
     }
+    await writeEnd(importer)
     return importer
   } finally {
     await target?.close()
@@ -148,8 +150,8 @@ async function showDryRun(
 ): Promise<number> {
   const inputs = await examinePlan({ ...plan, dryRun: true }, context.io)
   const report = new ImportReport(inputs.plan, context, undefined, shownLines)
-  const importer = await importInputs(inputs, context, report)
-  await report.writeWarnings(importer)
+  const writeEnd = (importer: Importer) => report.writeWarnings(importer)
+  const importer = await importInputs(inputs, context, report, writeEnd)
   return countStoredRecords(importer.counts)
 }
 
