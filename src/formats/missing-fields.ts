@@ -17,9 +17,8 @@ interface FieldSource {
 }
 
 const nameHints = {
-  column:
-    'Add --map name=COLUMN,tag=COLUMN,id=COLUMN. ' + 'On a terminal, the import of a file asks',
-  key: 'Add --map name=KEY,tag=KEY,id=KEY. ' + 'On a terminal, the import of a file asks',
+  column: 'Add --map name=COLUMN,tag=COLUMN,id=COLUMN. On a terminal, the import of a file asks',
+  key: 'Add --map name=KEY,tag=KEY,id=KEY. On a terminal, the import of a file asks',
 }
 
 export function createMissingFieldsError(

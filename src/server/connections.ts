@@ -13,9 +13,9 @@
  * connections would block it for nine seconds, and Node.js has no limit for this. So each such
  * request, each of its header lines, each chunk, and each KiB of a body counts as a unit. When the
  * units of one iteration reach `maxFloodUnits`, all connections are paused: libuv then skips those
- * that it has not read yet. The next iterations accept the new connections. Then the paused ones resume in batches of 1,
- * 2, 4 and so on. A batch that brings another flood causes the next pause, which includes the
- * connections that have not resumed yet.
+ * that it has not read yet. The next iterations accept the new connections. Then the paused ones
+ * resume in batches of 1, 2, 4 and so on. A batch that brings another flood causes the next pause,
+ * which includes the connections that have not resumed yet.
  *
  * docs/design/http-connections.md says why, and which simpler rules were tried.
  */
