@@ -21,7 +21,13 @@ export type MappedChange = Exclude<Change, { type: 'delete' }> & {
 }
 
 export function buildUpdate(patch: PlantPatch, idSource: IdSource): MappedChange {
-  return { type: 'update', patch, ifMissing: 'create', ...describeSource(idSource) }
+  return {
+    type: 'update',
+    patch,
+    ifMissing: 'create',
+    isFoundByName: idSource === 'foundByName',
+    isGenerated: idSource === 'generated',
+  }
 }
 
 /**
@@ -37,10 +43,7 @@ export function buildCreate(
     type: 'create',
     plant: buildPlant(id, assertDefined(name ?? undefined), tag),
     ifExists: idSource === 'generated' || ifExists === 'update' ? 'same' : ifExists,
-    ...describeSource(idSource),
+    isFoundByName: idSource === 'foundByName',
+    isGenerated: idSource === 'generated',
   }
-}
-
-function describeSource(idSource: IdSource) {
-  return { isFoundByName: idSource === 'foundByName', isGenerated: idSource === 'generated' }
 }
