@@ -10,6 +10,7 @@ import {
   Chunk,
   type FieldReader,
   type InputOptions,
+  maxUnreadNames,
   type RawChunk,
   type RawRecord,
   type ReadProblem,
@@ -23,7 +24,6 @@ import {
   replaceRejectedTextHint,
 } from './columns.js'
 import { KeyFinder } from './keys.js'
-import { maxUnreadNames } from './table-fields.js'
 
 export class JsonFields implements FieldReader<string | null> {
   /** The keys that are not read. */

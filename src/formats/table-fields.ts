@@ -8,6 +8,7 @@ import {
   Chunk,
   type FieldReader,
   type Header,
+  maxUnreadNames,
   type RawChunk,
   type RawRecord,
 } from './chunk.js'
@@ -95,9 +96,6 @@ export class TableFields implements FieldReader<Cells> {
 }
 
 const emptyHeader: Header = { names: [], columns: new Map(), unreadNames: [] }
-
-/** An input may have millions of names that are not read. */
-export const maxUnreadNames = 1000
 
 /** Reads an id. A cell that is no integer is returned as it is, or with the reason. */
 function readId(cell: string): bigint | Cell {
