@@ -7,8 +7,6 @@ import type { Io } from '../platform/io.js'
 import type { ImportInput } from './input-file.js'
 import { type ImportPlan, openContent } from './inputs.js'
 
-export type { Sample }
-
 /** @throws {PlantsError} as an import does, except if columns are missing */
 export async function sampleInput(input: ImportInput, plan: ImportPlan, io: Io): Promise<Sample> {
   const content = await openContent(input, io)
