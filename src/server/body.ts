@@ -94,7 +94,10 @@ export class Body {
   #collect(): Promise<void> {
     const { req: request } = this.#response
     const end = new Promise<void>((resolve, reject) => {
-      request.once('end', resolve).once('close', () => reject(createUnavailableError()))
+      request.once('end', resolve).once('close', () => {
+        // An error is expensive, and most requests have ended when they close.
+        if (!request.readableEnded) reject(createUnavailableError())
+      })
       request.on('data', (chunk: Buffer) => {
         const kibibytes = Math.floor(chunk.length / 1024)
         this.#countUnits(this.#isChunked ? 1 + kibibytes : kibibytes)

@@ -49,9 +49,11 @@ export class Quotas {
   }
 }
 
-/** The signal aborts when the response is closed: the client has left, or has all of it. */
+/** The signal aborts when the client leaves before it has the response. */
 export function createCloseSignal(response: ServerResponse): AbortSignal {
   const closeController = new AbortController()
-  response.once('close', () => closeController.abort(createUnavailableError()))
+  response.once('close', () => {
+    if (!response.writableFinished) closeController.abort(createUnavailableError())
+  })
   return closeController.signal
 }
