@@ -110,5 +110,5 @@ function createSyntaxProblem(text: string): ReadProblem {
 }
 
 function createNoObjectProblem(value: unknown): ReadProblem {
-  return { kind: 'invalid', message: describeInvalidPlant(findProblems(value, 'record')) }
+  return { kind: 'invalid', message: describeInvalidPlant(findProblems(value)) }
 }

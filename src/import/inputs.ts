@@ -9,7 +9,7 @@ import { createReadStream, type Stats, statSync } from 'node:fs'
 import { addAbortSignal, type Readable } from 'node:stream'
 import { PlantsError } from '../errors.js'
 import { type FormatInput, type FormatReader, type InputOptions, peek } from '../formats/chunk.js'
-import { assertEncoding, openFormat } from '../formats/detect.js'
+import { assertEncoding, isUtf8Text, openFormat } from '../formats/detect.js'
 import { isInt64 } from '../plant/json.js'
 import type { Io } from '../platform/io.js'
 import { checkSignal } from '../platform/runtime.js'
@@ -59,8 +59,7 @@ export async function openInput(
   }
 }
 
-/** Opens an input whose format is not known yet. */
-export async function openContent(input: ImportInput, io: Io): Promise<FormatInput & Closable> {
+async function openContent(input: ImportInput, io: Io): Promise<FormatInput & Closable> {
   const { name } = input
   const signal = io.getStopSignal()
   const { pieces, ...source } = openSource(input, io)
@@ -132,17 +131,30 @@ export async function examineInputs(
   for (const [index, input] of plan.inputs.entries()) {
     if (!canBeReadTwice(input)) continue
     if (index > 0) await examineHeader(input, plan, firstReader, io)
-    const content = await openContent(input, io)
-    try {
-      if (plan.byName) {
-        const reader = await openFormat(content, plan)
-        greatestId = await findGreatestId(reader, greatestId)
-      } else await assertEncoding(content, plan)
-    } finally {
-      content.close()
-    }
+    const read = <T>(use: (content: FormatInput) => Promise<T>) => useContent(input, io, use)
+    if (plan.byName)
+      greatestId = await read(async (content) =>
+        findGreatestId(await openFormat(content, plan), greatestId),
+      )
+    // If the text is not UTF-8, it is read once more, to find the line of the error.
+    else if (!(await read((content) => isUtf8Text(content, plan))))
+      await read((content) => assertEncoding(content, plan))
   }
   return greatestId
+}
+
+/** Opens an input whose format is not known yet, and closes it after its use. */
+export async function useContent<T>(
+  input: ImportInput,
+  io: Io,
+  use: (content: FormatInput) => Promise<T>,
+): Promise<T> {
+  const content = await openContent(input, io)
+  try {
+    return await use(content)
+  } finally {
+    content.close()
+  }
 }
 
 async function examineHeader(

@@ -95,17 +95,20 @@ export class Mapper {
 
     // A plant that gets a generated id is new, so the store has no fields of it to keep.
     const isUpdate = this.#options.ifExists === 'update' && idSource !== 'generated'
-    const record = { id, name, tag: chunk.tags[index] }
-    const patch = isUpdate ? parsePatch(record) : parsePlant(record, 'record')
+    const tag = chunk.tags[index]
+    // Only an update can remove a tag. Otherwise, null means that the record has none.
+    const record = { id, name, tag: isUpdate ? tag : (tag ?? undefined) }
+    const plant = isUpdate ? undefined : parsePlant(record)
+    const patch = isUpdate ? parsePatch(record) : plant
     if (!patch) return this.#explainInvalid(record, raw, isUpdate)
 
     const { names } = this.#state
     if (names && idSource === 'given' && patch.id >= names.firstId)
       return createReservedProblem(patch.id, names.firstId)
     if (patch.name != null) names?.add(patch.id, patch.name)
-    return isUpdate
-      ? buildUpdate(patch, idSource)
-      : buildCreate(patch, idSource, this.#options.ifExists)
+    return plant
+      ? buildCreate(plant, idSource, this.#options.ifExists)
+      : buildUpdate(patch, idSource)
   }
 
   /** Finds or generates an id for a record that has none, or says why that is not possible. */
@@ -127,13 +130,13 @@ export class Mapper {
     const cellProblem = typeof raw === 'string' ? undefined : findCellProblem(record)
     if (cellProblem) return cellProblem
     const { id, name, tag } = record
-    const form = isUpdate ? 'patch' : 'record'
+    const form = isUpdate ? 'patch' : 'newPlant'
     // An empty cell has no name, and neither has null.
     const fields =
       isUpdate && name === undefined ? { id, tag } : { id, name: name ?? undefined, tag }
     const reasons = findProblems(fields, form)
     const problem = createProblem('invalid', describeInvalidPlant(reasons))
-    const rejectionCause = findIdCause(fields, form)
+    const rejectionCause = findIdCause(id, reasons)
     return { ...problem, rejectionCause }
   }
 }

@@ -1,9 +1,8 @@
 /*
  * Builds the change of a record whose id is known: a create or an update.
  */
-import { assertDefined } from '../errors.js'
 import type { InputOptions } from '../formats/chunk.js'
-import { buildPlant, type PlantPatch } from '../plant/plant.js'
+import type { NewPlant, PlantPatch } from '../plant/plant.js'
 import type { Change } from '../stores/change.js'
 
 /**
@@ -35,13 +34,13 @@ export function buildUpdate(patch: PlantPatch, idSource: IdSource): MappedChange
  * earlier run. Any other plant is neither skipped nor changed, whatever `--if-exists` says.
  */
 export function buildCreate(
-  { id, name, tag }: PlantPatch,
+  plant: NewPlant,
   idSource: IdSource,
   ifExists: InputOptions['ifExists'],
 ): MappedChange {
   return {
     type: 'create',
-    plant: buildPlant(id, assertDefined(name ?? undefined), tag),
+    plant,
     ifExists: idSource === 'generated' || ifExists === 'update' ? 'same' : ifExists,
     isFoundByName: idSource === 'foundByName',
     isGenerated: idSource === 'generated',

@@ -2,10 +2,8 @@
  * Finds out whether only the id of a record is wrong, and for which cause. Then an option, or one
  * change of the whole input, may help more than correcting each record.
  */
-import { isObject, NumberLiteral } from '../plant/json.js'
+import { NumberLiteral } from '../plant/json.js'
 import type { SyntaxCause } from '../plant/json-syntax.js'
-import { parsePlant } from '../plant/plant.js'
-import type { PlantForm } from '../plant/schema.js'
 import type { Outcome, Problem } from '../stores/change.js'
 
 /**
@@ -49,14 +47,12 @@ export type RecordOutcome =
   | Exclude<Outcome, { problem: Problem }>
   | { type: 'rejected' | 'unknown' | 'notSent'; problem: RecordProblem }
 
-/** @param record a record that is no valid plant */
-export function findIdCause(
-  record: unknown,
-  form: Exclude<PlantForm, 'newPlant'>,
-): RejectionCause | undefined {
-  if (!isObject(record)) return undefined
-  const { id } = record
-  if (!parsePlant({ ...record, id: 0n }, form)) return undefined
+/**
+ * @param id the id of a record that is no valid plant; any value
+ * @param reasons why it is none
+ */
+export function findIdCause(id: unknown, reasons: readonly string[]): RejectionCause | undefined {
+  if (reasons.length > 1) return undefined
   if (id === undefined || id === null) return 'missingId'
   if (id instanceof NumberLiteral) return isFormattedNumber(id.source) ? 'formattedId' : undefined
   if (typeof id !== 'string') return undefined

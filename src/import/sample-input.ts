@@ -5,14 +5,9 @@
 import { readSample, type Sample } from '../formats/detect.js'
 import type { Io } from '../platform/io.js'
 import type { ImportInput } from './input-file.js'
-import { type ImportPlan, openContent } from './inputs.js'
+import { type ImportPlan, useContent } from './inputs.js'
 
 /** @throws {PlantsError} as an import does, except if columns are missing */
-export async function sampleInput(input: ImportInput, plan: ImportPlan, io: Io): Promise<Sample> {
-  const content = await openContent(input, io)
-  try {
-    return await readSample(content, plan)
-  } finally {
-    content.close()
-  }
+export function sampleInput(input: ImportInput, plan: ImportPlan, io: Io): Promise<Sample> {
+  return useContent(input, io, (content) => readSample(content, plan))
 }

@@ -15,10 +15,7 @@ export type StoredPlant = NewPlant
 /** The specification's Error. Its `error` is an int32. */
 export type ErrorBody = z.infer<typeof errorSchema>
 
-/**
- * A record of an import as a merge patch (RFC 7396): a missing field stays as it is, and null
- * removes it.
- */
+/** A merge patch (RFC 7396): a missing field stays as it is, and null removes it. */
 export type PlantPatch = z.infer<typeof schemas.patch>
 
 /**
@@ -37,12 +34,12 @@ export function parseDecimalId(text: string): bigint | undefined {
  * @returns undefined for an invalid value, whose reasons `findProblems` gives
  */
 export function parsePlant(value: unknown): NewPlant | undefined
-export function parsePlant(value: unknown, form: 'record' | 'patch'): PlantPatch | undefined
+export function parsePlant(value: unknown, form: 'patch'): PlantPatch | undefined
 export function parsePlant(value: unknown, form: PlantForm = 'newPlant'): PlantPatch | undefined {
   if (!isObject(value)) return undefined
   const { id, name, tag } = value
   if (!isInt64(id)) return undefined
-  const isTag = isStorableString(tag) || (tag === null && form !== 'newPlant')
+  const isTag = isStorableString(tag) || (tag === null && form === 'patch')
   if (form === 'patch' && !Object.hasOwn(value, 'name')) {
     if (tag === undefined) return { id }
     return isTag ? { id, tag } : undefined

@@ -52,10 +52,9 @@ const error = buildSentence('it', 'be an object')
 
 export const plantSchema = z.object({ name, tag: z.optional(tag) }, { error })
 
-/** In a record of an import, the tag may be null. A patch is a record that may lack its name. */
+/** A patch may lack its name, and may have null as its tag. */
 export const schemas = {
   newPlant: z.object({ id, ...plantSchema.shape }, { error }),
-  record: z.object({ id, name, tag: z.nullish(tag) }, { error }),
   patch: z.object({ id, name: z.exactOptional(name), tag: z.nullish(tag) }, { error }),
 }
 

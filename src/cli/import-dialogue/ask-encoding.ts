@@ -11,7 +11,7 @@ import { commonEncodings } from '../../formats/common-encodings.js'
 import { assertEncoding, hasWorkbookStart } from '../../formats/detect.js'
 import { tryDecodeBytes } from '../../formats/encoding.js'
 import { EncodingError, type ForeignLine } from '../../formats/encoding-error.js'
-import { type ImportPlan, isInputError, openContent } from '../../import/inputs.js'
+import { type ImportPlan, isInputError, useContent } from '../../import/inputs.js'
 import { sampleInput } from '../../import/sample-input.js'
 import { truncate } from '../../platform/escape.js'
 import type { Io } from '../../platform/io.js'
@@ -44,15 +44,14 @@ export async function askForFileEncoding(plan: ImportPlan, io: Io): Promise<stri
 
 /** Reads the whole file, and returns why it cannot be read. */
 async function findReadError(plan: ImportPlan, io: Io): Promise<PlantsError | undefined> {
-  const content = await openContent(assertDefined(plan.inputs[0]), io)
   try {
-    if (!hasWorkbookStart(content)) await assertEncoding(content, plan)
+    await useContent(assertDefined(plan.inputs[0]), io, async (content) => {
+      if (!hasWorkbookStart(content)) await assertEncoding(content, plan)
+    })
     return undefined
   } catch (error) {
     if (isInputError(error)) return error
     throw error
-  } finally {
-    content.close()
   }
 }
 

@@ -69,7 +69,6 @@ test('an idempotency key is 1 to 255 visible ASCII characters', () => {
 
 test.each([
   ['newPlant', parsePlant],
-  ['record', (value: unknown) => parsePlant(value, 'record')],
   ['patch', (value: unknown) => parsePlant(value, 'patch')],
 ] as const)('the schema and the parser accept the same values as a %s', (form, parse) => {
   const odd = fc.constantFrom(
