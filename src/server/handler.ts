@@ -118,8 +118,8 @@ async function runOperation(state: RequestState, options: HandlerOptions): Promi
   const cost = findCost(operation, query, findMaxBodyBytes(headers))
   const release = await options.quotas.acquire(state.caller.name, cost, response)
   try {
-    // A list or a count takes long, and no connection is accepted while it blocks the event loop.
-    if (parameters) await connections.waitUntilAllAccepted()
+    // No connection is accepted while a list or a search blocks the event loop.
+    if (cost !== 'small') await connections.waitUntilAllAccepted()
     // Until its whole body has arrived, a request may get a 408 or a 400. So the store must not be
     // asked before that.
     state.input = { response, idText: route.idText, query, body: await body.read() }
@@ -131,10 +131,9 @@ async function runOperation(state: RequestState, options: HandlerOptions): Promi
   }
 }
 
-function findCost({ id }: Operation, { tag, search }: PageQuery, bodyBytes: number): RequestCost {
-  const isScan = id === 'countPlants' || tag !== undefined || search !== undefined
-  if (isScan || bodyBytes > maxSmallBodyBytes) return 'expensive'
-  return id === 'listPlants' ? 'list' : 'small'
+function findCost({ cost }: Operation, { tag, search }: PageQuery, bodyBytes: number): RequestCost {
+  const isScan = tag !== undefined || search !== undefined
+  return isScan || bodyBytes > maxSmallBodyBytes ? 'expensive' : cost
 }
 
 /**

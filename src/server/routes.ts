@@ -2,6 +2,7 @@
 import type { Right } from '../stores/tokens.js'
 import { HttpError } from './http-error.js'
 import openApiDocument from './openapi.json'
+import type { RequestCost } from './quotas.js'
 
 export type OperationId =
   | 'createPlant'
@@ -26,6 +27,8 @@ export interface Operation {
   id: OperationId
   right: Right
   hasBody?: true
+  /** What a request takes at least: see `findCost`. */
+  cost: RequestCost
   /** The query may have these parameters. An operation without them ignores its query. */
   parameters?: typeof listParameters
 }
@@ -34,19 +37,19 @@ export interface Operation {
 type Methods = Readonly<Record<string, Operation | 'describe'>>
 
 const plantsMethods: Methods = {
-  POST: { id: 'createPlant', right: 'create', hasBody: true },
-  GET: { id: 'listPlants', right: 'read', parameters: listParameters },
+  POST: { id: 'createPlant', right: 'create', hasBody: true, cost: 'small' },
+  GET: { id: 'listPlants', right: 'read', parameters: listParameters, cost: 'list' },
 }
 
 /** A count has a short response, but reads as much as a list does. */
 const countMethods: Methods = {
-  GET: { id: 'countPlants', right: 'read', parameters: countParameters },
+  GET: { id: 'countPlants', right: 'read', parameters: countParameters, cost: 'expensive' },
 }
 
 const plantMethods: Methods = {
-  GET: { id: 'getPlant', right: 'read' },
-  PATCH: { id: 'updatePlant', right: 'update', hasBody: true },
-  DELETE: { id: 'deletePlant', right: 'delete' },
+  GET: { id: 'getPlant', right: 'read', cost: 'small' },
+  PATCH: { id: 'updatePlant', right: 'update', hasBody: true, cost: 'small' },
+  DELETE: { id: 'deletePlant', right: 'delete', cost: 'small' },
 }
 
 export interface Route {
