@@ -8,6 +8,7 @@ import { execa } from 'execa'
 import { rolldown } from 'rolldown'
 import packageLock from '../package-lock.json' with { type: 'json' }
 import config from '../rolldown.config.mjs'
+import { describeDriver } from './build/bundled-packages.mjs'
 import { describePackage, formatSbom, sbomName } from './build/sbom.mjs'
 import { findHostTarget, formatExecutableName, targets } from './build/targets.mjs'
 
@@ -75,9 +76,11 @@ function writeNotices() {
   writeFileSync(join(release, 'LICENSES.txt'), notices.join('\n'))
 }
 
-/** Writes the bill of materials of the bundle, with Bun. */
+/** Writes the bill of materials of the bundle, with Bun, which has an SQLite of its own. */
 function writeSbom() {
-  const { components } = JSON.parse(readFileSync(join(work, sbomName), 'utf8'))
+  const driver = new Set(describeDriver().map(({ name }) => name))
+  const { components: all } = JSON.parse(readFileSync(join(work, sbomName), 'utf8'))
+  const components = all.filter(({ name }) => !driver.has(name))
   const bun = describePackage({ name: 'bun', version: findBun(host).version, license: 'MIT' })
   writeFileSync(join(release, sbomName), formatSbom([...components, bun]))
 }

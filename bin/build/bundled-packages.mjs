@@ -1,5 +1,6 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { DatabaseSync } from '@photostructure/sqlite'
 import { describePackage, formatSbom, sbomName } from './sbom.mjs'
 
 const root = join(import.meta.dirname, '../..')
@@ -15,9 +16,20 @@ export const bundledPackages = {
     const introduction = 'plant-store contains code of these packages.\n'
     const source = [introduction, ...formatNotices(folders)].join('\n')
     this.emitFile({ type: 'asset', fileName: 'THIRD-PARTY.txt', source })
-    const sbom = formatSbom(folders.map((folder) => describePackage(readManifest(folder))))
+    const bundled = folders.map((folder) => describePackage(readManifest(folder)))
+    const sbom = formatSbom([...bundled, ...describeDriver()])
     this.emitFile({ type: 'asset', fileName: sbomName, source: sbom })
   },
+}
+
+/** Describes the package that npm installs with the program, and the SQLite that is in it. */
+export function describeDriver() {
+  const version = new DatabaseSync(':memory:').prepare('SELECT sqlite_version() AS v').get().v
+  const purl = `pkg:generic/sqlite@${version}`
+  const licenses = [{ expression: 'blessing' }]
+  const sqlite = { type: 'library', 'bom-ref': purl, name: 'sqlite', version, purl, licenses }
+  const driver = describePackage(readManifest(join(root, 'node_modules/@photostructure/sqlite')))
+  return [driver, sqlite]
 }
 
 /** The bundler adds this module of its own, with helpers such as the one that loads CommonJS. */

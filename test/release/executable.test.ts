@@ -1,5 +1,6 @@
 import { cpSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
+import { DatabaseSync } from '@photostructure/sqlite'
 import { execa } from 'execa'
 import { expect, test } from 'vitest'
 import { findExecutable } from '../../bench/executable.mjs'
@@ -34,6 +35,13 @@ test.skipIf(process.platform === 'win32')(
   },
 )
 
+/** Returns the version of the SQLite that the driver brings. */
+function readSqliteVersion(): unknown {
+  return new DatabaseSync(':memory:').prepare('SELECT sqlite_version() AS version').get()?.[
+    'version'
+  ]
+}
+
 interface Sbom {
   bomFormat: string
   specVersion: string
@@ -55,7 +63,7 @@ const sboms = [
   { of: 'executable', path: join(folder, sbom) },
 ].map(({ of, path }) => ({ of, content: JSON.parse(readFileSync(path, 'utf8')) as Sbom }))
 
-test('the bill of materials names each bundled package, and that of the executable also Bun', async () => {
+test('the bill of materials names each bundled package, the driver with its SQLite, and Bun', async () => {
   const bundled = (await findBundledPackages()).map(({ name, version, license }) => {
     const purl = `pkg:npm/${name.replace('@', '%40')}@${version}`
     const licenses = [{ expression: license }]
@@ -63,7 +71,13 @@ test('the bill of materials names each bundled package, and that of the executab
   })
   const byRef = new Map(bundled.map((component) => [component['bom-ref'], component]))
   const [ofPackage, ofExecutable] = sboms.map(({ content }) => content.components)
-  expect(ofPackage).toEqual([...byRef.keys()].toSorted().map((ref) => byRef.get(ref)))
+  const own = ofPackage?.filter(({ purl }) => byRef.has(purl))
+  expect(own).toEqual([...byRef.keys()].toSorted().map((ref) => byRef.get(ref)))
+  const driver = ofPackage?.filter(({ purl }) => !byRef.has(purl))
+  expect(driver?.map(({ name, version }) => [name, version])).toEqual([
+    ['sqlite', readSqliteVersion()],
+    ['@photostructure/sqlite', packageJson.dependencies['@photostructure/sqlite']],
+  ])
   expect(bundled.map(({ name }) => name)).toContain('rolldown')
   const bun = { name: 'bun', version: packageJson.devDependencies.bun }
   const more = ofExecutable?.filter(({ purl }) => !byRef.has(purl))
