@@ -79,7 +79,7 @@ export interface FormatReader {
   /** The merged cells of a workbook. They are known when the chunks are read to their end. */
   mergedCells?: { readonly firstRange: string | undefined }
   fields: Omit<FieldReader, 'read'>
-  chunks: AsyncIterable<Chunk>
+  chunks: AsyncGenerator<Chunk>
 }
 
 /** Finds the fields of plants in records as they are written. */

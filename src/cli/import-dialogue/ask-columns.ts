@@ -10,7 +10,13 @@
  */
 import { assertDefined, type PlantsError } from '../../errors.js'
 import type { Cells, RawChunk } from '../../formats/chunk.js'
-import { assignsIds, foldName, isRejectsName, readNames } from '../../formats/columns.js'
+import {
+  assignsIds,
+  foldName,
+  isRejectsName,
+  needsOwnIds,
+  readNames,
+} from '../../formats/columns.js'
 import type { Sample } from '../../formats/detect.js'
 import { findHeader, findLikeliestHeader, rateTable } from '../../formats/header.js'
 import { applyAnswers, type ImportAnswers } from '../../import/answers.js'
@@ -48,24 +54,24 @@ interface ColumnTools {
 /**
  * Asks for the sheet and the columns that the options do not name.
  *
- * @param failure why the import would end without the dialogue
- * @throws {PlantsError} the failure, if an answer about columns would not prevent it
+ * @param failure why the import would end without the dialogue; undefined if only ids are unclear
+ * @returns undefined if no answer about columns would help
  */
 export async function askForColumns(
   sample: Sample,
   plan: ImportPlan,
-  failure: PlantsError,
+  failure: PlantsError | undefined,
   tools: ColumnTools,
-): Promise<ImportAnswers> {
-  if (plan.columns) throw failure
-  const { sheet, rows } = await selectHead(sample, plan, tools.io)
+): Promise<ImportAnswers | undefined> {
+  if (plan.columns) return undefined
+  const { sheet, rows } = await selectHead(sample, plan, failure && tools.io)
   const answers: ImportAnswers = sheet === undefined ? {} : { sheet }
   const header = findHeader(rows, plan)
   const headerIndex = header?.row ?? findLikeliestHeader(rows.records)
   const columns = listColumns(rows.records, headerIndex)
   const fieldsToAsk = findFieldsToAsk(columns, plan)
   if (fieldsToAsk.length === 0 && header && sheet !== undefined) return answers
-  if (fieldsToAsk.length === 0 || columns.length === 0) throw failure
+  if (fieldsToAsk.length === 0 || columns.length === 0) return undefined
   const table = { rows: rows.records, headerIndex, fieldsToAsk, type: sample.type, columns }
   const dialogue = new ColumnDialogue(table, applyAnswers(plan, answers), tools)
   return { ...answers, ...(await dialogue.ask()) }
@@ -74,17 +80,18 @@ export async function askForColumns(
 /**
  * Selects the table to ask about. If several sheets have rows, a person is asked for the sheet.
  *
+ * @param io undefined if the import finds the sheet by itself
  * @returns the name of the sheet only if a person was asked for it
  */
 async function selectHead(
   { heads }: Sample,
   plan: ImportPlan,
-  io: Io,
+  io: Io | undefined,
 ): Promise<{ sheet?: string; rows: RawChunk<Cells> }> {
   const ratings = heads.map(({ rows }) => (findHeader(rows, plan) ? Infinity : rateTable(rows)))
   const likeliestHead = assertDefined(heads[ratings.indexOf(Math.max(...ratings))])
   const filledHeads = heads.filter(({ rows }) => rows.length > 0)
-  if (filledHeads.length <= 1) return { rows: likeliestHead.rows }
+  if (!io || filledHeads.length <= 1) return { rows: likeliestHead.rows }
   const sheets = filledHeads.map(({ sheet = '', rows: { records } }) => ({
     name: sheet,
     headerTexts: readNames(records[findLikeliestHeader(records)]).filter(Boolean),
@@ -95,21 +102,30 @@ async function selectHead(
 
 /** @returns the fields to ask for; none if no answer would help */
 function findFieldsToAsk(columns: readonly SampleColumn[], plan: ImportPlan): FieldName[] {
-  const countColumns = (wantedName: string) =>
-    columns.filter(({ name }) => foldName(name) === foldName(wantedName)).length
-  // A field is unclear if no column has its name, and also if several columns have its name.
-  const unclearFields = fieldNames.filter((field) =>
-    (plan.map[field] ?? [field]).some((name) => countColumns(name) !== 1),
+  const isClear = (name: string) => countColumns(columns, name) === 1
+  const hasIds = !needsOwnIds(plan) || columns.filter(isIdColumn).some(hasIntegers)
+  // A field is unclear if no column has its name, and also if several columns have its name. The
+  // id is unclear, too, if the column has only texts, which no id can be.
+  const unclearFields = fieldNames.filter(
+    (field) => !(plan.map[field] ?? [field]).every(isClear) || (field === 'id' && !hasIds),
   )
   // If an option names a column that is not there, the option is wrong, and no answer changes it.
   if (unclearFields.some((field) => plan.map[field] !== undefined)) return []
   if (unclearFields.includes('name') && findOtherColumns(columns, unclearFields, plan).length === 0)
     return []
-  const needsNoIds = assignsIds(plan) && countColumns('id') === 0
+  const needsNoIds = assignsIds(plan) && countColumns(columns, 'id') === 0
   const fieldsToAsk = unclearFields.filter((field) => field !== 'id' || !needsNoIds)
   // A plant needs no tag, so a file that only lacks tags can be imported without a question.
-  const isOnlyTagMissing = fieldsToAsk.join() === 'tag' && countColumns('tag') === 0
+  const isOnlyTagMissing = fieldsToAsk.join() === 'tag' && countColumns(columns, 'tag') === 0
   return isOnlyTagMissing ? [] : fieldsToAsk
+}
+
+function isIdColumn({ name }: SampleColumn): boolean {
+  return foldName(name) === 'id'
+}
+
+function countColumns(columns: readonly SampleColumn[], wantedName: string): number {
+  return columns.filter(({ name }) => foldName(name) === foldName(wantedName)).length
 }
 
 /** Finds the columns that do not have the name of a field whose column is known. */
@@ -275,12 +291,13 @@ class ColumnDialogue {
   }
 
   #mapFields(): ImportPlan['map'] {
+    const { fieldsToAsk } = this.#table
     const map: ImportPlan['map'] = {}
     for (const field of fieldNames) {
       const columns = this.#chosenColumns.get(field)
       if (columns) map[field] = columns.map((column) => this.#nameColumn(column))
       // A column has the name of the field, but was not chosen. So an empty list excludes it.
-      else if (this.#findRemainingColumns().some(({ name }) => foldName(name) === field))
+      else if (fieldsToAsk.includes(field) && countColumns(this.#columns, field) > 0)
         map[field] = []
     }
     return map

@@ -3,9 +3,9 @@
  * such as the column of the names. It adds the answers to the plan as the options that have the
  * same meaning, and then the import runs like any other.
  *
- * The dialogue begins only if the import could not open the files. So it asks for nothing that an
- * import finds by itself. If no answer helps, the import ends with the error that it had without
- * the dialogue.
+ * The dialogue begins only if the import could not open the files, or found no id in the first
+ * records. So it asks for nothing that an import finds by itself. If no answer helps, the import
+ * ends as it would without the dialogue.
  *
  * At its end, a dry run shows what the import would do. The dialogue then shows the command that
  * asks no questions, and asks whether to import. Nothing is stored before this last answer.
@@ -28,8 +28,8 @@ import { askToImport, showLines } from './questions.js'
 
 interface DialogueOptions {
   plan: ImportPlan
-  /** The error with which the import would end without the dialogue. */
-  failure: PlantsError
+  /** The error with which the import would end; undefined if it would reject all records. */
+  failure: PlantsError | undefined
   context: CommandContext
   /** The arguments after the name of the program. */
   argv: readonly string[]
@@ -46,6 +46,7 @@ interface DialogueOptions {
 export async function completePlan(options: DialogueOptions): Promise<ImportPlan> {
   const { plan, failure, context, argv, showOutcomes } = options
   const answers = await askForAnswers(plan, failure, context)
+  if (Object.keys(answers).length === 0) return plan
   const complete = applyAnswers(plan, answers)
   const count = plan.dryRun ? 0 : await showOutcomes(complete)
   const command = buildCommandLine(argv, answers)
@@ -56,7 +57,7 @@ export async function completePlan(options: DialogueOptions): Promise<ImportPlan
 
 async function askForAnswers(
   plan: ImportPlan,
-  failure: PlantsError,
+  failure: PlantsError | undefined,
   context: CommandContext,
 ): Promise<ImportAnswers> {
   const { io } = context
@@ -64,7 +65,6 @@ async function askForAnswers(
   const answers: ImportAnswers = encoding === undefined ? {} : { encoding }
   const readablePlan = applyAnswers(plan, answers)
   const remainingFailure = encoding === undefined ? failure : await findFailure(readablePlan, io)
-  if (!remainingFailure) return answers
   // No answer about columns would prevent these errors.
   if (remainingFailure instanceof NoListError || remainingFailure instanceof EncodingError)
     throw remainingFailure
@@ -74,6 +74,7 @@ async function askForAnswers(
     countNames: (planWithNames) => countNames(planWithNames, context),
     findNextId: () => findNextIdOfStore(context),
   })
+  if (!columnAnswers && remainingFailure) throw remainingFailure
   return { ...answers, ...columnAnswers }
 }
 

@@ -84,12 +84,12 @@ export function guessRestOfName(columns: readonly SampleColumn[]): SampleColumn 
 
 /**
  * Finds a column that is called a tag, a family or a place. If there is none, but only one column
- * remains, and its strings are short, it is this column: a list of three columns most likely has
- * the id, the name and the tag.
+ * remains, its strings are short, and it is not called an id, it is this column: a list of three
+ * columns most likely has the id, the name and the tag.
  */
 export function guessTagColumn(columns: readonly SampleColumn[]): SampleColumn | undefined {
-  const onlyColumn = columns.length === 1 ? columns.find(hasShortTexts) : undefined
-  return findByWords(columns, 'tag') ?? onlyColumn
+  const isOnlyColumn = columns.length === 1 && findByWords(columns, 'id') === undefined
+  return findByWords(columns, 'tag') ?? (isOnlyColumn ? columns.find(hasShortTexts) : undefined)
 }
 
 /** Numbers are quantities or prices, and long texts are notes. */

@@ -228,6 +228,68 @@ test('a dialogue proposes neither first names nor codes that no id can be', asyn
   expect(await user.run('list')).toEqual(toJsonResult({ id: 1, name: 'Rosa alba' }))
 })
 
+test.each([
+  { name: 'list.csv', what: 'codes', content: 'id,name,Bed\nFLO-0012,Rosa,north\n12.3,Salvia,\n' },
+  { name: 'list.csv', what: 'empty cells', content: 'ID,name,Bed\n,Rosa,north\n,Salvia,\n' },
+  {
+    name: 'list.json',
+    what: 'codes',
+    content: '[{"id":"A-1","name":"Rosa","Bed":"north"},{"id":1.5,"name":"Salvia"}]',
+  },
+  {
+    name: 'list.ndjson',
+    what: 'null',
+    content: '{"id":"A-1","name":"Rosa","Bed":"north"}\n{"id":null,"name":"Salvia"}\n',
+  },
+  {
+    name: 'list.xlsx',
+    what: 'codes and another sheet',
+    content: buildWorkbook({
+      sheets: {
+        Plants: buildRows(['id', 'name', 'Bed'], ['A-1', 'Rosa', 'north'], ['A-2', 'Salvia', '']),
+        Notes: buildRows(['Read', 'me']),
+      },
+    }),
+  },
+])(
+  'an import of $name asks for the id if its "id" has no integers, as with $what',
+  async ({ name, content }) => {
+    const user = createSandboxWithFile(content, name)
+    const session = user.terminal(`import ${name}`, noColor)
+    await session.answer(['❯ No id: one plant for each name', enter])
+    await session.answer(['the tag?', `Bed${enter}`], ['Import 2 plants?', enter])
+    const { code, screen } = await session.ended
+    const command = `plants import ${name} --map 'id=,tag=Bed' --by-name`
+    expect([code, screen.includes(command), screen.includes('sheet')]).toEqual([0, true, false])
+    expect(await user.run('list')).toEqual(
+      toJsonResult({ id: 1, name: 'Rosa', tag: 'north' }, { id: 2, name: 'Salvia' }),
+    )
+    const repeated = await user.run(['import', name, '--map', 'id=,tag=Bed', '--by-name'])
+    expect(repeated.out).toContain('"skipped":2')
+  },
+)
+
+test.each([
+  { what: 'a typed --map', args: 'list --map id=id', content: 'id,name\nA-1,Rosa\n' },
+  { what: 'one id that is an integer', args: 'list', content: 'id,name\nA-1,Rosa\n7,Salvia\n' },
+  { what: 'ids in quotes', args: 'list', content: '{"id":"1","name":"Rosa"}\n' },
+  { what: 'lines that are not JSON', args: 'list --format ndjson', content: '{"id":1,\n' },
+  { what: 'names for the columns', args: 'list --columns id,name', content: 'A-1,Rosa\n' },
+])('an import with $what does not ask for the id', async ({ args, content }) => {
+  const user = createSandboxWithFile(content, 'list')
+  const { code, screen } = await user.terminal(`import ${args}`, noColor).ended
+  expect([code, screen.includes('Which')]).toEqual([6, false])
+})
+
+test('a dialogue does not propose a column of codes as the tag', async () => {
+  const user = createSandboxWithFile('id,name\nA-1,Rosa\n')
+  const session = user.terminal('import list.csv', noColor)
+  await session.answer(['❯ No id: one plant for each name', enter], ['❯ No tag', down + enter])
+  await session.answer(['Import 1 plant?', enter])
+  expect((await session.ended).screen).toContain("--map 'id=,tag=id' --by-name")
+  expect(await user.run('list')).toEqual(toJsonResult({ id: 1, name: 'Rosa', tag: 'A-1' }))
+})
+
 test('an import asks only for what its command line does not say', async () => {
   const user = createSandboxWithFile('Nr;Kind;Bed\n4;Rosa;north\n')
   const session = user.terminal(['import', 'list.csv', '--map', 'name=Kind'], noColor)
