@@ -55,7 +55,7 @@ const causeHints: Readonly<Record<Exclude<HintCause, 'other'>, string>> = {
   repeatedId: 'Where an id occurs twice, give each plant an id of its own',
   generatedId: 'Another import runs at the same time. Run the same command again',
   movedRows:
-    'Begin a new list with an --id-from above all ids of the store. If rows of a stored list have moved, use --by-name',
+    'Use --by-name if rows of a stored list have moved, else an --id-from above all ids of the store',
   reservedId: 'Import the list from a file, whose ids are known before the first one is generated',
   missingId: idOptionsHint,
   quotedId: 'In JSON, write ids as numbers, without quotes',
