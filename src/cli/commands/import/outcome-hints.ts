@@ -23,14 +23,21 @@ export function findHintCause(
 /**
  * Returns the sentences for all causes, and at the end that for the records without a cause.
  *
- * @param causes those of the rejected records
+ * @param causeCounts how many records were rejected for each cause
+ * @param recordCount how many records were read, with those that were not rejected
  * @param rejects the file with the rejected records; undefined if there is none
  */
 export function chooseOutcomeHint(
-  causes: ReadonlySet<HintCause>,
+  causeCounts: ReadonlyMap<HintCause, number>,
+  recordCount: number,
   rejects: string | undefined,
   { atomic }: ImportPlan,
 ): string {
+  const causes = new Set(causeCounts.keys())
+  // A few texts among integers are mistakes in these records. Without their ids, all others would
+  // get new ones.
+  const areIdsTexts = (causeCounts.get('textId') ?? 0) * 2 > recordCount
+  if (!areIdsTexts && causes.delete('textId')) causes.add('other')
   const hints = [...causes].flatMap((cause) => (cause === 'other' ? [] : causeHints[cause]))
   if (causes.has('other')) hints.push(chooseOtherHint(rejects, atomic))
   return hints.join('. ')
