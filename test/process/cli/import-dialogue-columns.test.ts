@@ -85,7 +85,7 @@ test.each<[what: string, content: string, turns: [string, string][], plants: obj
     [{ id: 4, name: 'Rose' }],
   ],
   [
-    'of many columns, filtered by what is typed',
+    'of many columns, among which the first letters of one select it',
     `${Array.from({ length: 20 }, (_, index) => (index === 0 ? 'Nr' : `c${index}`)).join()}\n7${',x'.repeat(18)},Rosa\n`,
     [
       ['the name?', `c19`],
