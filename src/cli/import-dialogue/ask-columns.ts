@@ -8,17 +8,10 @@
  * Only a person can tell that a table has no header. The person then answers that the first row is
  * a plant already, and chooses the name among columns without names.
  */
-import { assertDefined, type PlantsError } from '../../errors.js'
-import type { Cells, RawChunk } from '../../formats/chunk.js'
-import {
-  assignsIds,
-  foldName,
-  isRejectsName,
-  needsOwnIds,
-  readNames,
-} from '../../formats/columns.js'
-import type { Sample } from '../../formats/detect.js'
+import type { Cells, Sample, TableHead } from '../../formats/chunk.js'
+import { assignsIds, foldName, needsOwnIds, readNames } from '../../formats/columns.js'
 import { findHeader, findLikeliestHeader, rateTable } from '../../formats/header.js'
+import { type Column, describeColumns } from '../../formats/sample.js'
 import { applyAnswers, type ImportAnswers } from '../../import/answers.js'
 import type { ImportPlan } from '../../import/inputs.js'
 import { type FieldName, fieldNames } from '../../plant/fields.js'
@@ -32,7 +25,6 @@ import {
   guessTagColumn,
   hasIntegers,
   isGenusColumn,
-  type SampleColumn,
 } from './guess-columns.js'
 import {
   askForColumn,
@@ -54,54 +46,42 @@ interface ColumnTools {
 /**
  * Asks for the sheet and the columns that the options do not name.
  *
- * @param failure why the import would end without the dialogue; undefined if only ids are unclear
  * @returns undefined if no answer about columns would help
  */
 export async function askForColumns(
-  sample: Sample,
+  { noun, heads }: Sample,
   plan: ImportPlan,
-  failure: PlantsError | undefined,
   tools: ColumnTools,
 ): Promise<ImportAnswers | undefined> {
   if (plan.columns) return undefined
-  const { sheet, rows } = await selectHead(sample, plan, failure && tools.io)
-  const answers: ImportAnswers = sheet === undefined ? {} : { sheet }
-  const header = findHeader(rows, plan)
-  const headerIndex = header?.row ?? findLikeliestHeader(rows.records)
-  const columns = listColumns(rows.records, headerIndex)
+  const filledHeads = heads.filter(({ rows }) => rows.length > 0)
+  const sheet = filledHeads.length > 1 ? await selectSheet(filledHeads, tools.io) : undefined
+  const head = filledHeads.find((filledHead) => filledHead.sheet === sheet) ?? filledHeads[0]
+  if (!head) return undefined
+  const rows = head.rows.records
+  const headerRow = findHeader(head.rows, plan)?.row ?? findLikeliestHeader(rows)
+  const columns = describeColumns(rows, headerRow)
   const fieldsToAsk = findFieldsToAsk(columns, plan)
-  if (fieldsToAsk.length === 0 && header && sheet !== undefined) return answers
   if (fieldsToAsk.length === 0 || columns.length === 0) return undefined
-  const table = { rows: rows.records, headerIndex, fieldsToAsk, type: sample.type, columns }
+  const answers: ImportAnswers = sheet === undefined ? {} : { sheet }
+  const table = { rows, headerRow, fieldsToAsk, noun, columns }
   const dialogue = new ColumnDialogue(table, applyAnswers(plan, answers), tools)
   return { ...answers, ...(await dialogue.ask()) }
 }
 
-/**
- * Selects the table to ask about. If several sheets have rows, a person is asked for the sheet.
- *
- * @param io undefined if the import finds the sheet by itself
- * @returns the name of the sheet only if a person was asked for it
- */
-async function selectHead(
-  { heads }: Sample,
-  plan: ImportPlan,
-  io: Io | undefined,
-): Promise<{ sheet?: string; rows: RawChunk<Cells> }> {
-  const ratings = heads.map(({ rows }) => (findHeader(rows, plan) ? Infinity : rateTable(rows)))
-  const likeliestHead = assertDefined(heads[ratings.indexOf(Math.max(...ratings))])
-  const filledHeads = heads.filter(({ rows }) => rows.length > 0)
-  if (!io || filledHeads.length <= 1) return { rows: likeliestHead.rows }
-  const sheets = filledHeads.map(({ sheet = '', rows: { records } }) => ({
+/** Asks for the sheet of a workbook in which none has the columns. */
+function selectSheet(heads: readonly TableHead[], io: Io): Promise<string> {
+  const ratings = heads.map(({ rows }) => rateTable(rows))
+  const likeliestHead = heads[ratings.indexOf(Math.max(...ratings))]
+  const sheets = heads.map(({ sheet = '', rows: { records } }) => ({
     name: sheet,
     headerTexts: readNames(records[findLikeliestHeader(records)]).filter(Boolean),
   }))
-  const sheet = await askForSheet(sheets, likeliestHead.sheet, io)
-  return { sheet, rows: assertDefined(heads.find((head) => head.sheet === sheet)).rows }
+  return askForSheet(sheets, likeliestHead?.sheet, io)
 }
 
 /** @returns the fields to ask for; none if no answer would help */
-function findFieldsToAsk(columns: readonly SampleColumn[], plan: ImportPlan): FieldName[] {
+function findFieldsToAsk(columns: readonly Column[], plan: ImportPlan): FieldName[] {
   const isClear = (name: string) => countColumns(columns, name) === 1
   const hasIds = !needsOwnIds(plan) || columns.filter(isIdColumn).some(hasIntegers)
   // A field is unclear if no column has its name, and also if several columns have its name. The
@@ -120,49 +100,31 @@ function findFieldsToAsk(columns: readonly SampleColumn[], plan: ImportPlan): Fi
   return isOnlyTagMissing ? [] : fieldsToAsk
 }
 
-function isIdColumn({ name }: SampleColumn): boolean {
+function isIdColumn({ name }: Column): boolean {
   return foldName(name) === 'id'
 }
 
-function countColumns(columns: readonly SampleColumn[], wantedName: string): number {
+function countColumns(columns: readonly Column[], wantedName: string): number {
   return columns.filter(({ name }) => foldName(name) === foldName(wantedName)).length
 }
 
 /** Finds the columns that do not have the name of a field whose column is known. */
 function findOtherColumns(
-  columns: readonly SampleColumn[],
+  columns: readonly Column[],
   unclearFields: readonly FieldName[],
   { map }: ImportPlan,
-): SampleColumn[] {
+): Column[] {
   const knownFields = fieldNames.filter((field) => !unclearFields.includes(field))
   const knownNames = knownFields.flatMap((field) => map[field] ?? [field]).map(foldName)
   return columns.filter(({ name }) => !knownNames.includes(foldName(name)))
 }
 
-/** Lists the columns without those of a rejects file, which have no field of a plant. */
-function listColumns(rows: readonly Cells[], headerIndex: number): SampleColumn[] {
-  const header = readNames(rows[headerIndex])
-  const records = rows.slice(headerIndex + 1).map(readNames)
-  const width = Math.max(0, ...rows.map((row) => row.length))
-  const columns = Array.from({ length: width }, (_, index) => {
-    const cells = records.map((row) => row[index] ?? '')
-    const values = cells.filter((text) => text !== '')
-    const isFilled = values.length > 0 && values.length === cells.length
-    const name = (header[index] ?? '').trim().replace(/\s+/g, ' ')
-    return { number: index + 1, name, values, isFilled }
-  })
-  return columns
-    .filter(({ name }) => !isRejectsName(name))
-    .map((column, index) => ({ ...column, number: index + 1 }))
-}
-
 interface Table {
   rows: readonly Cells[]
-  /** The row of the header. */
-  headerIndex: number
-  columns: readonly SampleColumn[]
+  headerRow: number
+  columns: readonly Column[]
   fieldsToAsk: readonly FieldName[]
-  type: Sample['type']
+  noun: Sample['noun']
 }
 
 /** Asks for one field after the other. A column that was chosen is not offered again. */
@@ -170,9 +132,9 @@ class ColumnDialogue {
   readonly #table: Table
   readonly #plan: ImportPlan
   readonly #tools: ColumnTools
-  #columns: readonly SampleColumn[]
+  #columns: readonly Column[]
   #isHeaderless = false
-  readonly #chosenColumns = new Map<FieldName, readonly SampleColumn[]>()
+  readonly #chosenColumns = new Map<FieldName, readonly Column[]>()
 
   constructor(table: Table, plan: ImportPlan, tools: ColumnTools) {
     this.#table = table
@@ -206,11 +168,11 @@ class ColumnDialogue {
 
   async #askHeaderless(): Promise<void> {
     this.#isHeaderless = true
-    this.#columns = listColumns(this.#table.rows, -1)
+    this.#columns = describeColumns(this.#table.rows, -1)
     await this.#askForName()
   }
 
-  async #askForRestOfName(genus: SampleColumn): Promise<void> {
+  async #askForRestOfName(genus: Column): Promise<void> {
     const columns = this.#findRemainingColumns()
     const guess = guessRestOfName(columns) ?? 'none'
     const choices = [otherChoices.noRest, ...columns]
@@ -258,23 +220,22 @@ class ColumnDialogue {
     choices: Parameters<typeof askForColumn>[1],
     guess: Parameters<typeof askForColumn>[2],
   ): ReturnType<typeof askForColumn> {
-    const noun = this.#table.type === 'objects' ? 'key' : 'column'
-    return askForColumn(`Which ${noun} is ${what}?`, choices, guess, this.#tools.io)
+    return askForColumn(`Which ${this.#table.noun} is ${what}?`, choices, guess, this.#tools.io)
   }
 
-  #findRemainingColumns(): SampleColumn[] {
+  #findRemainingColumns(): Column[] {
     const chosenColumns = [...this.#chosenColumns.values()].flat()
     const columns = findOtherColumns(this.#columns, this.#table.fieldsToAsk, this.#plan)
     return columns.filter((column) => !chosenColumns.includes(column))
   }
 
   /** A header that names a column like a field, or like an option does, is no plant. */
-  #mayBeHeaderless(columns: readonly SampleColumn[]): boolean {
-    const { headerIndex, type } = this.#table
+  #mayBeHeaderless(columns: readonly Column[]): boolean {
+    const { headerRow, noun } = this.#table
     const hasKnownColumn = columns.length < this.#columns.length
     const isTyped = Object.keys(this.#plan.map).length > 0
     return (
-      headerIndex === 0 && type !== 'objects' && !hasKnownColumn && !isTyped && !this.#isHeaderless
+      headerRow === 0 && noun === 'column' && !hasKnownColumn && !isTyped && !this.#isHeaderless
     )
   }
 
@@ -307,8 +268,8 @@ class ColumnDialogue {
    * Names a column by its number if its name is not unique. A key of JSON has no number, but its
    * exact name is preferred to others that fold to the same.
    */
-  #nameColumn({ name, number }: SampleColumn): string {
-    if (this.#table.type === 'objects') return name
+  #nameColumn({ name, number }: Column): string {
+    if (this.#table.noun === 'key') return name
     const namesakes = this.#columns.filter((column) => foldName(column.name) === foldName(name))
     return name !== '' && namesakes.length === 1 ? name : String(number)
   }

@@ -61,8 +61,8 @@ async function describeBeginning(
   foreignLine: ForeignLine,
   io: Io,
 ): Promise<string[]> {
-  const { heads } = await sampleInput(assertDefined(plan.inputs[0]), plan, io)
-  const rows = heads[0]?.rows.records.slice(0, maxRows) ?? []
+  const { sample } = await sampleInput(plan, io)
+  const rows = sample.heads[0]?.rows.records.slice(0, maxRows) ?? []
   const lines = rows.map((row) =>
     truncate(`  ${readNames(row).filter(Boolean).join('  ')}`, io.stderr.columns - 1),
   )

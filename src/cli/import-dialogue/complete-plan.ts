@@ -10,14 +10,11 @@
  * At its end, a dry run shows what the import would do. The dialogue then shows the command that
  * asks no questions, and asks whether to import. Nothing is stored before this last answer.
  */
-import { assertDefined, type PlantsError } from '../../errors.js'
-import { NoListError } from '../../formats/assert-keys.js'
-import { EncodingError } from '../../formats/encoding-error.js'
+import type { PlantsError } from '../../errors.js'
 import { applyAnswers, type ImportAnswers } from '../../import/answers.js'
-import { type ImportPlan, isInputError, openInput } from '../../import/inputs.js'
+import type { ImportPlan } from '../../import/inputs.js'
 import { sampleInput } from '../../import/sample-input.js'
 import { formatPlantCount } from '../../plant/plant.js'
-import type { Io } from '../../platform/io.js'
 import { findNextId } from '../../stores/next-id.js'
 import type { CommandContext } from '../command-context.js'
 import { askForColumns } from './ask-columns.js'
@@ -64,16 +61,13 @@ async function askForAnswers(
   const encoding = await askForFileEncoding(plan, io)
   const answers: ImportAnswers = encoding === undefined ? {} : { encoding }
   const readablePlan = applyAnswers(plan, answers)
-  const remainingFailure = encoding === undefined ? failure : await findFailure(readablePlan, io)
-  // No answer about columns would prevent these errors.
-  if (remainingFailure instanceof NoListError || remainingFailure instanceof EncodingError)
-    throw remainingFailure
-  const sample = await sampleInput(assertDefined(plan.inputs[0]), readablePlan, io)
-  const columnAnswers = await askForColumns(sample, readablePlan, remainingFailure, {
+  const { sample, failure: columnsFailure } = await sampleInput(readablePlan, io)
+  const columnAnswers = await askForColumns(sample, readablePlan, {
     io,
     countNames: (planWithNames) => countNames(planWithNames, context),
     findNextId: () => findNextIdOfStore(context),
   })
+  const remainingFailure = encoding === undefined ? failure : columnsFailure
   if (!columnAnswers && remainingFailure) throw remainingFailure
   return { ...answers, ...columnAnswers }
 }
@@ -84,18 +78,6 @@ async function findNextIdOfStore(context: CommandContext): Promise<bigint> {
     return await findNextId(store)
   } finally {
     await store?.close()
-  }
-}
-
-/** Opens the first file, and closes it again: only its header is needed. */
-async function findFailure(plan: ImportPlan, io: Io): Promise<PlantsError | undefined> {
-  try {
-    const reader = await openInput(assertDefined(plan.inputs[0]), plan, io)
-    reader.close()
-    return undefined
-  } catch (error) {
-    if (isInputError(error)) return error
-    throw error
   }
 }
 

@@ -2,10 +2,10 @@
 
 import { PlantsError } from '../../errors.js'
 import { describeEncoding } from '../../formats/common-encodings.js'
+import type { Column } from '../../formats/sample.js'
 import { toPrintable, truncate } from '../../platform/escape.js'
 import type { Io } from '../../platform/io.js'
 import { askToChoose, type Choice } from '../prompts.js'
-import type { SampleColumn } from './guess-columns.js'
 
 /** An answer that names no column. */
 type OtherAnswer = 'none' | 'byName' | 'byRow' | 'firstRow' | 'stop'
@@ -23,10 +23,10 @@ export const otherChoices = {
 /** @param guess the answer that Enter gives */
 export function askForColumn(
   message: string,
-  answers: readonly (SampleColumn | Choice<OtherAnswer>)[],
-  guess: SampleColumn | OtherAnswer | undefined,
+  answers: readonly (Column | Choice<OtherAnswer>)[],
+  guess: Column | OtherAnswer | undefined,
   io: Io,
-): Promise<SampleColumn | OtherAnswer> {
+): Promise<Column | OtherAnswer> {
   const choices = answers.map((answer) =>
     'value' in answer
       ? answer
@@ -36,11 +36,11 @@ export function askForColumn(
           short: getColumnLabel(answer),
         },
   )
-  return askToChoose<SampleColumn | OtherAnswer>({ message, choices, initial: guess }, io)
+  return askToChoose<Column | OtherAnswer>({ message, choices, initial: guess }, io)
 }
 
 /** Describes a column by its name and its first values, such as `Nr. (31, 32, 33…)`. */
-function describeColumn(column: SampleColumn): string {
+function describeColumn(column: Column): string {
   const values = [...new Set(column.values)]
   const firstValues = values.slice(0, maxValues).map((value) => truncate(value, maxValueLength))
   const ellipsis = values.length > maxValues ? '…' : ''
@@ -51,7 +51,7 @@ function describeColumn(column: SampleColumn): string {
 const maxValues = 3
 const maxValueLength = 20
 
-function getColumnLabel({ name, number }: SampleColumn): string {
+function getColumnLabel({ name, number }: Column): string {
   return name === '' ? `Column ${number}` : name
 }
 
