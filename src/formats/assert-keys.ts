@@ -4,7 +4,7 @@
  * further row has the values of one object.
  */
 import { createInputError, type PlantsError } from '../errors.js'
-import { isObject, NumberLiteral, parseJson } from '../plant/json.js'
+import { isObject, parseJson } from '../plant/json.js'
 import { type Cells, type InputOptions, RawChunk, type RawRecord, type Sample } from './chunk.js'
 import {
   findMissingNames,
@@ -112,27 +112,15 @@ export function createNoListError(name: string, listKeys: readonly string[]): Pl
 
 /** Reads the first objects as rows, whatever their keys are. */
 function readObjectRows(records: readonly RawRecord[]): RawChunk<Cells> {
-  const objects: { text: string; fields: Record<string, unknown> }[] = []
+  const objects: Record<string, unknown>[] = []
   for (const record of records) {
-    const text = typeof record === 'string' ? record : ''
-    const fields = parseRecord(record)
-    if (isObject(fields)) objects.push({ text, fields })
+    const object = parseRecord(record)
+    if (isObject(object)) objects.push(object)
     if (objects.length >= maxHeaderRows) break
   }
-  const keys = [...new Set(objects.flatMap(({ fields }) => Object.keys(fields)))]
-  const rows = objects.map(({ text, fields }) =>
-    keys.map((key) => formatScalar(readExact(fields[key], key, text))),
-  )
+  const keys = [...new Set(objects.flatMap(Object.keys))]
+  const rows = objects.map((object) => keys.map((key) => formatScalar(object[key])))
   return new RawChunk<Cells>(keys.length > 0 ? [keys, ...rows] : [])
-}
-
-/** Returns the value of a key. A number that JavaScript would round is returned as its digits. */
-function readExact(value: unknown, key: string, text: string): unknown {
-  if (typeof value !== 'number' || Number.isSafeInteger(value)) return value
-  const parseResult = parseJson(text, { idKey: key })
-  const exactValue =
-    'value' in parseResult && isObject(parseResult.value) ? parseResult.value[key] : value
-  return exactValue instanceof NumberLiteral ? exactValue.source : exactValue
 }
 
 /** @returns undefined for what no field can be: an object, an array, or null */
