@@ -8,15 +8,15 @@
  * Only a person can tell that a table has no header. The person then answers that the first row is
  * a plant already, and chooses the name among columns without names.
  */
-import type { Cells, Sample, TableHead } from '../../formats/chunk.js'
-import { assignsIds, foldName, needsOwnIds, readNames } from '../../formats/columns.js'
-import { findHeader, findLikeliestHeader, rateTable } from '../../formats/header.js'
+import type { Cells, Sample } from '../../formats/chunk.js'
+import { assignsIds, foldName, needsOwnIds } from '../../formats/columns.js'
+import { findHeader, findLikeliestHeader } from '../../formats/header.js'
 import { type Column, describeColumns } from '../../formats/sample.js'
 import { applyAnswers, type ImportAnswers } from '../../import/answers.js'
 import type { ImportPlan } from '../../import/inputs.js'
 import { type FieldName, fieldNames } from '../../plant/fields.js'
-import type { Io } from '../../platform/io.js'
-import type { NameCounts } from './count-names.js'
+import type { CommandContext } from '../command-context.js'
+import { countNames, findNextIdOfStore } from './count-names.js'
 import {
   guessIdColumn,
   guessIsHeaderless,
@@ -34,15 +34,6 @@ import {
   showLines,
 } from './questions.js'
 
-/** What the questions need from outside of the sample. */
-interface ColumnTools {
-  io: Io
-  /** Counts the names of all files, and those that the store has. */
-  countNames: (plan: ImportPlan) => Promise<NameCounts>
-  /** Returns an id above all ids of the store. */
-  findNextId: () => Promise<bigint>
-}
-
 /**
  * Asks for the sheet and the columns that the options do not name.
  *
@@ -51,33 +42,22 @@ interface ColumnTools {
 export async function askForColumns(
   { noun, heads }: Sample,
   plan: ImportPlan,
-  tools: ColumnTools,
+  context: CommandContext,
 ): Promise<ImportAnswers | undefined> {
   if (plan.columns) return undefined
   const filledHeads = heads.filter(({ rows }) => rows.length > 0)
-  const sheet = filledHeads.length > 1 ? await selectSheet(filledHeads, tools.io) : undefined
+  const sheet = filledHeads.length > 1 ? await askForSheet(filledHeads, context.io) : undefined
   const head = filledHeads.find((filledHead) => filledHead.sheet === sheet) ?? filledHeads[0]
   if (!head) return undefined
   const rows = head.rows.records
   const headerRow = findHeader(head.rows, plan)?.row ?? findLikeliestHeader(rows)
   const columns = describeColumns(rows, headerRow)
   const fieldsToAsk = findFieldsToAsk(columns, plan)
-  if (fieldsToAsk.length === 0 || columns.length === 0) return undefined
+  if (fieldsToAsk.length === 0) return undefined
   const answers: ImportAnswers = sheet === undefined ? {} : { sheet }
   const table = { rows, headerRow, fieldsToAsk, noun, columns }
-  const dialogue = new ColumnDialogue(table, applyAnswers(plan, answers), tools)
+  const dialogue = new ColumnDialogue(table, applyAnswers(plan, answers), context)
   return { ...answers, ...(await dialogue.ask()) }
-}
-
-/** Asks for the sheet of a workbook in which none has the columns. */
-function selectSheet(heads: readonly TableHead[], io: Io): Promise<string> {
-  const ratings = heads.map(({ rows }) => rateTable(rows))
-  const likeliestHead = heads[ratings.indexOf(Math.max(...ratings))]
-  const sheets = heads.map(({ sheet = '', rows: { records } }) => ({
-    name: sheet,
-    headerTexts: readNames(records[findLikeliestHeader(records)]).filter(Boolean),
-  }))
-  return askForSheet(sheets, likeliestHead?.sheet, io)
 }
 
 /** @returns the fields to ask for; none if no answer would help */
@@ -131,15 +111,15 @@ interface Table {
 class ColumnDialogue {
   readonly #table: Table
   readonly #plan: ImportPlan
-  readonly #tools: ColumnTools
+  readonly #context: CommandContext
   #columns: readonly Column[]
   #isHeaderless = false
   readonly #chosenColumns = new Map<FieldName, readonly Column[]>()
 
-  constructor(table: Table, plan: ImportPlan, tools: ColumnTools) {
+  constructor(table: Table, plan: ImportPlan, context: CommandContext) {
     this.#table = table
     this.#plan = plan
-    this.#tools = tools
+    this.#context = context
     this.#columns = table.columns
   }
 
@@ -192,18 +172,18 @@ class ColumnDialogue {
     const answer = await this.#askForColumn('the id', choices, guess)
     if (answer === 'stop') throw createStoppedError()
     if (typeof answer === 'object') this.#chosenColumns.set('id', [answer])
-    if (answer === 'byRow') return { idFrom: await this.#tools.findNextId() }
+    if (answer === 'byRow') return { idFrom: await findNextIdOfStore(this.#context) }
     return answer === 'byName' ? { byName: true } : {}
   }
 
   /** If names are stored already, the list was imported before, and must not be stored twice. */
   async #guessWayToId(mayCount: boolean): Promise<'byName' | 'byRow' | 'stop'> {
     const plan = applyAnswers(this.#plan, { ...this.#buildAnswers(), byName: true })
-    const { nameCount, storedCount, areRepeated } = await this.#tools.countNames(plan)
+    const { nameCount, storedCount, areRepeated } = await countNames(plan, this.#context)
     if (storedCount === 0) return areRepeated && mayCount ? 'byRow' : 'byName'
     const lines = [`${storedCount} of the ${nameCount} names are stored already.`]
     if (areRepeated) lines.push('The command that was printed the last time continues that import.')
-    await showLines([lines.join(' ')], this.#tools.io)
+    await showLines([lines.join(' ')], this.#context.io)
     return areRepeated ? 'stop' : 'byName'
   }
 
@@ -220,7 +200,7 @@ class ColumnDialogue {
     choices: Parameters<typeof askForColumn>[1],
     guess: Parameters<typeof askForColumn>[2],
   ): ReturnType<typeof askForColumn> {
-    return askForColumn(`Which ${this.#table.noun} is ${what}?`, choices, guess, this.#tools.io)
+    return askForColumn(`Which ${this.#table.noun} is ${what}?`, choices, guess, this.#context.io)
   }
 
   #findRemainingColumns(): Column[] {

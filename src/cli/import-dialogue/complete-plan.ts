@@ -15,12 +15,10 @@ import { applyAnswers, type ImportAnswers } from '../../import/answers.js'
 import type { ImportPlan } from '../../import/inputs.js'
 import { sampleInput } from '../../import/sample-input.js'
 import { formatPlantCount } from '../../plant/plant.js'
-import { findNextId } from '../../stores/next-id.js'
 import type { CommandContext } from '../command-context.js'
 import { askForColumns } from './ask-columns.js'
 import { askForFileEncoding } from './ask-encoding.js'
 import { buildCommandLine } from './command-line.js'
-import { countNames } from './count-names.js'
 import { askToImport, showLines } from './questions.js'
 
 interface DialogueOptions {
@@ -62,23 +60,10 @@ async function askForAnswers(
   const answers: ImportAnswers = encoding === undefined ? {} : { encoding }
   const readablePlan = applyAnswers(plan, answers)
   const { sample, failure: columnsFailure } = await sampleInput(readablePlan, io)
-  const columnAnswers = await askForColumns(sample, readablePlan, {
-    io,
-    countNames: (planWithNames) => countNames(planWithNames, context),
-    findNextId: () => findNextIdOfStore(context),
-  })
+  const columnAnswers = await askForColumns(sample, readablePlan, context)
   const remainingFailure = encoding === undefined ? failure : columnsFailure
   if (!columnAnswers && remainingFailure) throw remainingFailure
   return { ...answers, ...columnAnswers }
-}
-
-async function findNextIdOfStore(context: CommandContext): Promise<bigint> {
-  const store = await (await context.createOpener()).openExisting()
-  try {
-    return await findNextId(store)
-  } finally {
-    await store?.close()
-  }
 }
 
 function describeQuestion(count: number, context: CommandContext): string {

@@ -1,7 +1,10 @@
 /* The questions of the import dialogue, in words and choices that fit in a terminal. */
 
 import { PlantsError } from '../../errors.js'
+import type { TableHead } from '../../formats/chunk.js'
+import { readNames } from '../../formats/columns.js'
 import { describeEncoding } from '../../formats/common-encodings.js'
+import { findLikeliestHeader, rateTable } from '../../formats/header.js'
 import type { Column } from '../../formats/sample.js'
 import { toPrintable, truncate } from '../../platform/escape.js'
 import type { Io } from '../../platform/io.js'
@@ -55,18 +58,16 @@ function getColumnLabel({ name, number }: Column): string {
   return name === '' ? `Column ${number}` : name
 }
 
-/** @param sheets the names of the sheets, each with the columns of its likeliest header */
-export function askForSheet(
-  sheets: readonly { name: string; headerTexts: readonly string[] }[],
-  guess: string | undefined,
-  io: Io,
-): Promise<string> {
-  const choices = sheets.map(({ name, headerTexts }) => ({
-    value: name,
-    name: truncate(`${name} (${headerTexts.join(', ') || 'empty'})`, io.stderr.columns - 4),
-    short: name,
-  }))
-  return askToChoose({ message: 'Which sheet has the plants?', choices, initial: guess }, io)
+/** Asks for the sheet of a workbook in which none has the columns. */
+export function askForSheet(heads: readonly TableHead[], io: Io): Promise<string> {
+  const ratings = heads.map(({ rows }) => rateTable(rows))
+  const choices = heads.map(({ sheet = '', rows: { records } }) => {
+    const names = readNames(records[findLikeliestHeader(records)]).filter(Boolean)
+    const name = truncate(`${sheet} (${names.join(', ')})`, io.stderr.columns - 4)
+    return { value: sheet, name, short: sheet }
+  })
+  const initial = choices[ratings.indexOf(Math.max(...ratings))]?.value
+  return askToChoose({ message: 'Which sheet has the plants?', choices, initial }, io)
 }
 
 /** Resolves to true if the text is right, and to false to choose another encoding. */
