@@ -36,8 +36,8 @@ export function chooseOutcomeHint(
   const causes = new Set(causeCounts.keys())
   // A few texts among integers are mistakes in these records. Without their ids, all others would
   // get new ones.
-  const areIdsTexts = (causeCounts.get('textId') ?? 0) * 2 > recordCount
-  if (!areIdsTexts && causes.delete('textId')) causes.add('other')
+  const wrongIdCount = (causeCounts.get('textId') ?? 0) + (causeCounts.get('formattedId') ?? 0)
+  if (wrongIdCount * 2 <= recordCount && causes.delete('textId')) causes.add('other')
   const hints = [...causes].flatMap((cause) => (cause === 'other' ? [] : causeHints[cause]))
   if (causes.has('other')) hints.push(chooseOtherHint(rejects, atomic))
   return hints.join('. ')
