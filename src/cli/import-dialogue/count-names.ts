@@ -5,7 +5,7 @@ import type { Store } from '../../stores/store.js'
 import type { CommandContext } from '../command-context.js'
 
 /** The names of a list without ids, by which the dialogue proposes a way to an id. */
-export interface NameCounts {
+interface NameCounts {
   /** How many different names the list has. */
   nameCount: number
   /** How many of them the store has. */
