@@ -48,7 +48,6 @@ export function assertKeys({ records }: RawChunk, options: InputOptions, name: s
     assertObjects(records, name)
     return sample
   }
-  assertList(objects, options, name)
   const [firstAmbiguousKeys] = ambiguousKeys
   if (firstAmbiguousKeys && ambiguousKeys.length === objects.length) {
     const { ambiguousField, candidateKeys } = firstAmbiguousKeys
@@ -58,6 +57,7 @@ export function assertKeys({ records }: RawChunk, options: InputOptions, name: s
       sample,
     )
   }
+  assertList(objects, options, name)
   const rows = sample.heads.flatMap(({ rows: head }) => head.records)
   const names = describeColumns(rows, 0).map((column) => column.name)
   throw createMissingFieldsError(findMissingKeys(), options, { name, names, sample })
