@@ -4,7 +4,7 @@
  * error of the signal, and bytes that are typed after an answer are kept for the next question.
  */
 import type { WriteStream } from 'node:tty'
-import { input, password, search, select } from '@inquirer/prompts'
+import { input, password, select } from '@inquirer/prompts'
 import { PlantsError } from '../errors.js'
 import { parseDecimalId } from '../plant/plant.js'
 import { findFieldProblem } from '../plant/schema.js'
@@ -89,7 +89,7 @@ interface ChoiceQuestion<T> {
 }
 
 /**
- * Asks for one of a few choices.
+ * Asks for one of the choices. A long list scrolls, and the letters that begin a choice select it.
  *
  * @throws {PlantsError} what `askForPlant` throws, and `interrupted` also on Escape
  */
@@ -100,21 +100,6 @@ export function askToChoose<T>(question: ChoiceQuestion<T>, io: Io): Promise<T> 
   return prompt(io, (context) => select({ ...config, pageSize: countListLines(io) }, context), {
     endsOnEscape: true,
   })
-}
-
-/**
- * Asks for one of many choices, which a typed text filters. It throws what `askToChoose` throws.
- *
- * @param find returns the choices for a typed text, or all choices without one
- */
-export function askToSearch<T>(
-  message: string,
-  find: (typedText: string | undefined) => readonly Choice<T>[],
-  io: Io,
-): Promise<T> {
-  const source = (typedText: string | undefined) => find(typedText).map(escapeChoice)
-  const config = { message: escapeControlChars(message), source, pageSize: countListLines(io) }
-  return prompt(io, (context) => search(config, context), { endsOnEscape: true })
 }
 
 /**

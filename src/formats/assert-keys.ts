@@ -1,27 +1,21 @@
 /*
- * Checks that the objects of JSON have the keys of plants. If they lack a key, the error lists the
- * keys that they have, or the keys under which there are lists of objects.
+ * Checks the first objects of JSON. If all of them lack a field, the error names their keys, and the
+ * dialogue of an import asks about them as about a table: its first row has the keys, and each
+ * further row has the values of one object.
  */
-import { createInputError, PlantsError } from '../errors.js'
+import { createInputError, type PlantsError } from '../errors.js'
 import { isObject, parseJson } from '../plant/json.js'
-import type { InputOptions, RawChunk, RawRecord } from './chunk.js'
+import { type Cells, type InputOptions, RawChunk, type RawRecord, type Sample } from './chunk.js'
 import {
   findMissingNames,
   foldName,
   isRejectedText,
   listNames,
   replaceRejectedTextHint,
-  type WantedName,
 } from './columns.js'
+import { maxHeaderRows } from './header.js'
 import { type AmbiguousKeys, KeyFinder } from './keys.js'
-import { createMissingFieldsError } from './missing-fields.js'
-
-/** The JSON is no list of plants, and no choice of keys helps. */
-export class NoListError extends PlantsError {
-  constructor(message: string, hint: string, details?: readonly string[]) {
-    super('input', message, { hint, details })
-  }
-}
+import { ColumnsError, createMissingFieldsError, describeColumns } from './sample.js'
 
 const otherJsonHint = 'See docs/import.md, "JSON that is not a list of plants"'
 const addKeyHint = 'Add --key with one of these keys'
@@ -30,9 +24,11 @@ const addKeyHint = 'Add --key with one of these keys'
  * Checks that the first records have all needed fields. If only some records lack a field, only
  * these records are rejected later. So this throws only if all first records lack the same field.
  *
+ * @returns the first objects
  * @throws {PlantsError} `input` if all of them lack such a key
  */
-export function assertKeys({ records }: RawChunk, options: InputOptions, name: string): void {
+export function assertKeys({ records }: RawChunk, options: InputOptions, name: string): Sample {
+  const sample: Sample = { noun: 'key', heads: [{ rows: readObjectRows(records) }] }
   const finder = new KeyFinder(options)
   // No object needs a tag, so the key of the tag may be in none of the first records.
   const foldedKeys = new Set((options.map.tag ?? ['tag']).map(foldName))
@@ -46,34 +42,32 @@ export function assertKeys({ records }: RawChunk, options: InputOptions, name: s
     const keys = finder.find(object)
     for (const key of Object.keys(object)) foldedKeys.add(foldName(key))
     if ('ambiguousField' in keys) ambiguousKeys.push(keys)
-    else if (findMissingKeys().length === 0) return
+    else if (findMissingKeys().length === 0) return sample
   }
   if (objects.length === 0) {
     assertObjects(records, name)
-    return
+    return sample
   }
   const [firstAmbiguousKeys] = ambiguousKeys
-  throw firstAmbiguousKeys && ambiguousKeys.length === objects.length
-    ? createAmbiguousError(firstAmbiguousKeys, name)
-    : createKeyError(objects, findMissingKeys(), options, name)
+  if (firstAmbiguousKeys && ambiguousKeys.length === objects.length) {
+    const { ambiguousField, candidateKeys } = firstAmbiguousKeys
+    throw new ColumnsError(
+      `Several keys of ${name} could be the ${ambiguousField}: ${listNames(candidateKeys)}`,
+      `Choose one with --map ${ambiguousField}=KEY`,
+      sample,
+    )
+  }
+  assertList(objects, options, name)
+  const rows = sample.heads.flatMap(({ rows: head }) => head.records)
+  const names = describeColumns(rows, 0).map((column) => column.name)
+  throw createMissingFieldsError(findMissingKeys(), options, { name, names, sample })
 }
 
 /** @throws {PlantsError} `input` if all first records are JSON, but no objects */
 function assertObjects(records: readonly RawRecord[], name: string): void {
   const isJson = records.length > 0 && records.every((record) => parseRecord(record) !== undefined)
   if (isJson)
-    throw new NoListError(`${name} is not a list of plants: it has no objects`, otherJsonHint)
-}
-
-/** Creates the error for objects in which several keys may be the same field. */
-function createAmbiguousError(
-  { ambiguousField, candidateKeys }: AmbiguousKeys,
-  name: string,
-): PlantsError {
-  return createInputError(
-    `Several keys of ${name} could be the ${ambiguousField}: ${listNames(candidateKeys)}`,
-    `Choose one with --map ${ambiguousField}=KEY`,
-  )
+    throw createInputError(`${name} is not a list of plants: it has no objects`, otherJsonHint)
 }
 
 /** @returns undefined if the record is not JSON */
@@ -82,26 +76,23 @@ function parseRecord(record: RawRecord): unknown {
   return 'value' in parseResult ? parseResult.value : undefined
 }
 
-function createKeyError(
+/** @throws {PlantsError} `input` for objects that are no plants, whatever keys are chosen */
+function assertList(
   objects: readonly Record<string, unknown>[],
-  missingKeys: readonly WantedName[],
   options: InputOptions,
   name: string,
-): PlantsError {
+): void {
   if (objects.every(isRejectedText))
-    return new NoListError(
+    throw createInputError(
       `${name} has no plants: its lines have only "rejected_text", the text of lines that were not JSON`,
       replaceRejectedTextHint,
     )
   const [firstObject = {}] = objects
-  if (objects.length === 1 && options.key === undefined) {
-    const listKeys = Object.keys(firstObject).filter((key) => isList(firstObject[key]))
-    const values = Object.values(firstObject)
-    const hasNested = values.some((value) => isObject(value) || Array.isArray(value))
-    if (hasNested) return createNoListError(name, listKeys)
-  }
-  const names = [...new Set(objects.flatMap(Object.keys))]
-  return createMissingFieldsError(missingKeys, options, { name, noun: 'key', names })
+  if (objects.length > 1 || options.key !== undefined) return
+  const listKeys = Object.keys(firstObject).filter((key) => isList(firstObject[key]))
+  const values = Object.values(firstObject)
+  const hasNested = values.some((value) => isObject(value) || Array.isArray(value))
+  if (hasNested) throw createNoListError(name, listKeys)
 }
 
 /** Whether a value is a list of objects that may be plants. Those of GeoJSON have them deeper. */
@@ -111,8 +102,30 @@ function isList(value: unknown): boolean {
 }
 
 /** @param listKeys the keys of the outermost object that hold lists of objects */
-export function createNoListError(name: string, listKeys: readonly string[]): NoListError {
+export function createNoListError(name: string, listKeys: readonly string[]): PlantsError {
   const message = `${name} is not a list of plants: it is an object`
-  if (listKeys.length === 0) return new NoListError(message, otherJsonHint)
-  return new NoListError(message, addKeyHint, [`keys with lists: ${listNames(listKeys)}`])
+  if (listKeys.length === 0) return createInputError(message, otherJsonHint)
+  return createInputError(message, addKeyHint, undefined, [
+    `keys with lists: ${listNames(listKeys)}`,
+  ])
+}
+
+/** Reads the first objects as rows, whatever their keys are. */
+function readObjectRows(records: readonly RawRecord[]): RawChunk<Cells> {
+  const objects: Record<string, unknown>[] = []
+  for (const record of records) {
+    const object = parseRecord(record)
+    if (isObject(object)) objects.push(object)
+    if (objects.length >= maxHeaderRows) break
+  }
+  const keys = [...new Set(objects.flatMap(Object.keys))]
+  const rows = objects.map((object) => keys.map((key) => formatScalar(object[key])))
+  return new RawChunk<Cells>(keys.length > 0 ? [keys, ...rows] : [])
+}
+
+/** @returns undefined for what no field can be: an object, an array, or null */
+function formatScalar(value: unknown): string | undefined {
+  if (value === null || value === undefined || Array.isArray(value) || isObject(value))
+    return undefined
+  return String(value)
 }

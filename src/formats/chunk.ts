@@ -78,8 +78,23 @@ export interface FormatReader {
   otherSheet?: string | undefined
   /** The merged cells of a workbook. They are known when the chunks are read to their end. */
   mergedCells?: { readonly firstRange: string | undefined }
+  /** The first rows or objects, about which the dialogue of an import asks. */
+  sample: Sample
   fields: Omit<FieldReader, 'read'>
-  chunks: AsyncIterable<Chunk>
+  chunks: AsyncGenerator<Chunk>
+}
+
+/** The first rows of an input, whatever its columns are. */
+export interface Sample {
+  noun: 'column' | 'key'
+  /** A workbook in which no sheet has the columns has a head for each sheet. */
+  heads: readonly TableHead[]
+}
+
+/** The first rows of a table, at most 20, or of a sheet. The first row of objects has their keys. */
+export interface TableHead {
+  rows: RawChunk<Cells>
+  sheet?: string
 }
 
 /** Finds the fields of plants in records as they are written. */

@@ -101,6 +101,11 @@ export function assignsIds({ byName, idFrom }: InputOptions): boolean {
   return byName === true || idFrom !== undefined
 }
 
+/** Whether no option says where the ids are, or that there are none. */
+export function needsOwnIds(options: InputOptions): boolean {
+  return !assignsIds(options) && options.map.id === undefined && !options.columns
+}
+
 /**
  * Finds the columns or keys that an import needs and the input lacks. An import needs those that
  * `--map` names, the id, unless records without one get one, and the name, unless only tags are

@@ -45,28 +45,8 @@ export const commonEncodings: readonly CommonEncoding[] = [
   { name: 'cp857', region: 'Turkish', system: 'DOS' },
 ]
 
-/** The languages by which a person may look for the encodings of a region. */
-const languagesByRegion: Readonly<Record<string, string>> = {
-  'Western Europe':
-    'English, German, French, Spanish, Portuguese, Italian, Dutch, Danish, Swedish, Norwegian, ' +
-    'Finnish, Icelandic, Catalan',
-  'Central Europe':
-    'Polish, Czech, Slovak, Hungarian, Romanian, Croatian, Slovenian, Bosnian, Albanian',
-  Cyrillic: 'Russian, Ukrainian, Bulgarian, Serbian, Belarusian, Macedonian',
-  Baltic: 'Lithuanian, Latvian, Estonian',
-}
-
 /** Describes an encoding by its region and its system, such as `Central Europe, DOS`. */
 export function describeEncoding(name: string): string | undefined {
-  const encoding = findCommonEncoding(name)
+  const encoding = commonEncodings.find((common) => common.name === name)
   return encoding && [encoding.region, encoding.system].filter(Boolean).join(', ')
-}
-
-/** Lists the languages that are written in an encoding, for a search by their names. */
-export function listLanguages(name: string): string {
-  return languagesByRegion[findCommonEncoding(name)?.region ?? ''] ?? ''
-}
-
-function findCommonEncoding(encodingName: string): CommonEncoding | undefined {
-  return commonEncodings.find(({ name }) => name === encodingName)
 }

@@ -19,58 +19,22 @@ import {
 } from './encoding.js'
 import { createUtf16Error, type TextEncoding } from './encoding-error.js'
 import { assertNoForeignFile, assertNoNul } from './foreign-files.js'
-import type { TableHead } from './header.js'
-import { openDocument, openNdjson, readDocument, readNdjson } from './json.js'
-import { readObjectHead } from './object-head.js'
-import { openTable, readTableHead } from './open-table.js'
+import { openDocument, openNdjson } from './json.js'
+import { openTable } from './open-table.js'
 import type { FormatName } from './write.js'
 
-/** Everything that differs between the formats of a text. */
-interface TextFormat {
-  sampleType: Sample['type']
-  open(
-    texts: AsyncGenerator<string>,
-    options: InputOptions,
-    input: FormatInput,
-  ): Promise<FormatReader>
-  /** Reads the first records, whatever their columns or keys are. */
-  readHead(
-    texts: AsyncGenerator<string>,
-    options: InputOptions,
-    input: FormatInput,
-  ): Promise<TableHead>
-}
+type OpenText = (
+  texts: AsyncGenerator<string>,
+  options: InputOptions,
+  input: FormatInput,
+) => Promise<FormatReader>
 
-const csv: TextFormat = { sampleType: 'table', open: openTable, readHead: readTableHead }
-
-const textFormats: Readonly<Record<FormatName, TextFormat>> = {
-  ndjson: {
-    sampleType: 'objects',
-    open: openNdjson,
-    readHead: (texts) => readObjectHead(readNdjson(texts)),
-  },
-  json: {
-    sampleType: 'objects',
-    open: openDocument,
-    readHead: (texts, options, input) => readObjectHead(readDocument(texts, options, input)),
-  },
-  csv,
-  tsv: {
-    sampleType: 'table',
-    open: (texts, options, input) => csv.open(texts, preferTab(options), input),
-    readHead: (texts, options, input) => csv.readHead(texts, preferTab(options), input),
-  },
-}
-
-function preferTab(options: InputOptions): InputOptions {
-  return { ...options, delimiter: options.delimiter ?? '\t' }
-}
-
-/** The first rows of an input, whatever its columns are. */
-export interface Sample {
-  type: 'table' | 'workbook' | 'objects'
-  /** A workbook has a head for each sheet, and any other file has one. */
-  heads: readonly TableHead[]
+const textFormats: Readonly<Record<FormatName, OpenText>> = {
+  ndjson: openNdjson,
+  json: openDocument,
+  csv: openTable,
+  tsv: (texts, options, input) =>
+    openTable(texts, { ...options, delimiter: options.delimiter ?? '\t' }, input),
 }
 
 /**
@@ -82,7 +46,7 @@ export async function openFormat(input: FormatInput, options: InputOptions): Pro
   if (hasWorkbookStart(input)) return openArchive(input, options)
   const { format, isRejects, ...encoding } = await detectFormat(input, options)
   const texts = decodeText(input, encoding)
-  return textFormats[format].open(texts, isRejects ? adaptToRejectsFile(options) : options, input)
+  return textFormats[format](texts, isRejects ? adaptToRejectsFile(options) : options, input)
 }
 
 /**
@@ -91,16 +55,6 @@ export async function openFormat(input: FormatInput, options: InputOptions): Pro
  */
 function adaptToRejectsFile(options: InputOptions): InputOptions {
   return { ...options, columns: undefined, quotes: true, key: undefined }
-}
-
-export async function readSample(input: FormatInput, options: InputOptions): Promise<Sample> {
-  if (hasWorkbookStart(input)) {
-    const { readSheetHeads } = await import('./workbook/read.js')
-    return { type: 'workbook', heads: await readSheetHeads(input, options) }
-  }
-  const { format, ...encoding } = await detectFormat(input, options)
-  const { sampleType, readHead } = textFormats[format]
-  return { type: sampleType, heads: [await readHead(decodeText(input, encoding), options, input)] }
 }
 
 /**

@@ -16,6 +16,8 @@ import {
   type InputOptions,
   type RawChunk,
   readFields,
+  type Sample,
+  type TableHead,
 } from './chunk.js'
 import {
   type ColumnFinder,
@@ -29,20 +31,10 @@ import {
   readNames,
   type WantedName,
 } from './columns.js'
-import { createMissingFieldsError } from './missing-fields.js'
+import { ColumnsError, createMissingFieldsError, describeColumns } from './sample.js'
 import { TableFields } from './table-fields.js'
 
 export const maxHeaderRows = 20
-
-/** The first rows of a table or a sheet, one of which may be its header. */
-export interface TableHead {
-  /** The first rows, at most 20, with their lines. */
-  rows: RawChunk<Cells>
-  /** The delimiter of a table in a text; undefined for a workbook. */
-  delimiter?: string | undefined
-  /** The name of the sheet of a workbook. */
-  sheet?: string
-}
 
 /** Where a table comes from. */
 interface TableSource {
@@ -51,6 +43,8 @@ interface TableSource {
   delimiter?: string | undefined
   /** The sheet of a workbook. */
   sheet?: string
+  /** The first rows of each sheet, if none has the columns. */
+  heads?: readonly TableHead[]
   /**
    * All sheets of the workbook, as a message lists them: in quotes, and whether they are hidden.
    */
@@ -70,11 +64,14 @@ export function createReader(
   options: InputOptions,
   source: TableSource,
 ): FormatReader {
-  const header = firstRows.length === 0 ? undefined : parseHeader(firstRows, options, source)
+  const sample: Sample = { noun: 'column', heads: source.heads ?? [{ rows: firstRows }] }
+  const header =
+    firstRows.length === 0 ? undefined : parseHeader(firstRows, options, { ...source, sample })
   const fields = new TableFields(header, options.ifExists === 'update')
   return {
     ...(header && { header }),
     delimiter: source.delimiter,
+    sample,
     fields,
     chunks: readFields(rows, fields),
   }
@@ -176,13 +173,15 @@ function countFilledCells(row: Cells = []): number {
   return row.filter((cell) => cell !== undefined).length
 }
 
-function parseHeader(rows: RawChunk<Cells>, options: InputOptions, source: TableSource): Header {
+type SampledSource = TableSource & { sample: Sample }
+
+function parseHeader(rows: RawChunk<Cells>, options: InputOptions, source: SampledSource): Header {
   if (options.columns) assertColumnCount(options.columns, rows, source.name)
   const location = findHeader(rows, options)
   if (!location) throw createHeaderError(rows, options, source)
   const { row, isGuessed, numbers } = location
   const names = row === -1 ? assertDefined(options.columns) : readNames(rows.records[row])
-  const columns = chooseColumns(createColumnFinder(names, numbers), options, source.name)
+  const columns = chooseColumns(createColumnFinder(names, numbers), options, source)
   const unreadNames = findUnreadNames(names, columns, options)
   const line = rows.lines[row]
   // A rejects file always begins with its header.
@@ -200,14 +199,15 @@ function countRowsAbove(headerRow: number, { records }: RawChunk<Cells>): number
 function createHeaderError(
   { records, lines }: RawChunk<Cells>,
   options: InputOptions,
-  { name, sheet, sheets = [] }: TableSource,
+  source: SampledSource,
 ): PlantsError {
   const row = findLikeliestHeader(records)
   const names = options.columns ?? readNames(records[row])
-  const line = options.columns ? undefined : lines[row]
   const missingNames = findMissingColumns(names, findMappedNumbers(records, row, options), options)
-  const source = { name, noun: 'column', names, line, sheet, sheets } as const
-  return createMissingFieldsError(missingNames, options, source)
+  if (options.columns) return createMissingFieldsError(missingNames, options, { ...source, names })
+  const ownNames = describeColumns(records, row).map(({ name }) => name)
+  const headerSource = { ...source, names: ownNames, line: lines[row] }
+  return createMissingFieldsError(missingNames, options, headerSource)
 }
 
 /** @throws {PlantsError} `input` if `--columns` cannot be the names of the columns */
@@ -238,16 +238,17 @@ function assertColumnCount(
 function chooseColumns(
   findColumns: ColumnFinder,
   { map }: InputOptions,
-  source: string,
+  { name: source, sample }: SampledSource,
 ): Map<FieldName, number[]> {
   const chosenColumns = new Map<FieldName, number[]>()
   for (const field of fieldNames) {
     const columns: number[] = []
     for (const candidates of (map[field] ?? [field]).map(findColumns)) {
       if (candidates.length > 1)
-        throw createInputError(
+        throw new ColumnsError(
           `Several columns of ${source} could be the ${field}: ${candidates.map((column) => column + 1).join(', ')}`,
           `Choose one by its number: --map ${field}=NUMBER`,
+          sample,
         )
       columns.push(...candidates)
     }

@@ -58,18 +58,16 @@ async function openRecords(
   name: string,
 ): Promise<FormatReader> {
   const { first = new RawChunk(), all } = await peek(chunks)
-  assertKeys(first, options, name)
+  const sample = assertKeys(first, options, name)
   const fields = new JsonFields(options)
-  return { format, fields, chunks: readFields(all, fields) }
+  return { format, sample, fields, chunks: readFields(all, fields) }
 }
 
 /**
  * Yields the lines of NDJSON, one value each (https://github.com/ndjson/ndjson-spec). Blank lines
  * are skipped. A line above 1 MiB is null, and is not kept in memory.
  */
-export async function* readNdjson(
-  texts: AsyncIterable<string>,
-): AsyncGenerator<RawChunk<string | null>> {
+async function* readNdjson(texts: AsyncIterable<string>): AsyncGenerator<RawChunk<string | null>> {
   let chunk = new RawChunk<string | null>()
   let line = 1
   let remainder = ''

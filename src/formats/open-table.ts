@@ -17,7 +17,7 @@ import {
   RawChunk,
 } from './chunk.js'
 import { findLineEnd, type LineEnd } from './encoding.js'
-import { createReader, findHeader, maxHeaderRows, type TableHead } from './header.js'
+import { createReader, findHeader, maxHeaderRows } from './header.js'
 import { parseRows, type Table } from './table.js'
 
 /** The length of the start of a table in which its header is looked for, in UTF-16 units. */
@@ -42,15 +42,6 @@ export async function openTable(
   const table = createTable(name, delimiter, start, options)
   const chunks = readChunks(table, prepend([start.text], texts))
   return createReader(rows, chunks, options, { name, delimiter })
-}
-
-/** Reads the first rows of a table, whatever its columns are. */
-export async function readTableHead(
-  texts: AsyncGenerator<string>,
-  options: InputOptions,
-  { name }: Pick<FormatInput, 'name'>,
-): Promise<TableHead> {
-  return chooseDelimiter(await readStart(texts), options, name)
 }
 
 function createTable(

@@ -8,16 +8,15 @@
  * Only a person can tell that a table has no header. The person then answers that the first row is
  * a plant already, and chooses the name among columns without names.
  */
-import { assertDefined, type PlantsError } from '../../errors.js'
-import type { Cells, RawChunk } from '../../formats/chunk.js'
-import { assignsIds, foldName, isRejectsName, readNames } from '../../formats/columns.js'
-import type { Sample } from '../../formats/detect.js'
-import { findHeader, findLikeliestHeader, rateTable } from '../../formats/header.js'
+import type { Cells, Sample } from '../../formats/chunk.js'
+import { assignsIds, foldName, needsOwnIds } from '../../formats/columns.js'
+import { findHeader, findLikeliestHeader } from '../../formats/header.js'
+import { type Column, describeColumns } from '../../formats/sample.js'
 import { applyAnswers, type ImportAnswers } from '../../import/answers.js'
 import type { ImportPlan } from '../../import/inputs.js'
 import { type FieldName, fieldNames } from '../../plant/fields.js'
-import type { Io } from '../../platform/io.js'
-import type { NameCounts } from './count-names.js'
+import type { CommandContext } from '../command-context.js'
+import { countNames, findNextIdOfStore } from './count-names.js'
 import {
   guessIdColumn,
   guessIsHeaderless,
@@ -26,7 +25,6 @@ import {
   guessTagColumn,
   hasIntegers,
   isGenusColumn,
-  type SampleColumn,
 } from './guess-columns.js'
 import {
   askForColumn,
@@ -36,132 +34,92 @@ import {
   showLines,
 } from './questions.js'
 
-/** What the questions need from outside of the sample. */
-interface ColumnTools {
-  io: Io
-  /** Counts the names of all files, and those that the store has. */
-  countNames: (plan: ImportPlan) => Promise<NameCounts>
-  /** Returns an id above all ids of the store. */
-  findNextId: () => Promise<bigint>
-}
-
 /**
  * Asks for the sheet and the columns that the options do not name.
  *
- * @param failure why the import would end without the dialogue
- * @throws {PlantsError} the failure, if an answer about columns would not prevent it
+ * @returns undefined if no answer about columns would help
  */
 export async function askForColumns(
-  sample: Sample,
+  { noun, heads }: Sample,
   plan: ImportPlan,
-  failure: PlantsError,
-  tools: ColumnTools,
-): Promise<ImportAnswers> {
-  if (plan.columns) throw failure
-  const { sheet, rows } = await selectHead(sample, plan, tools.io)
-  const answers: ImportAnswers = sheet === undefined ? {} : { sheet }
-  const header = findHeader(rows, plan)
-  const headerIndex = header?.row ?? findLikeliestHeader(rows.records)
-  const columns = listColumns(rows.records, headerIndex)
+  context: CommandContext,
+): Promise<ImportAnswers | undefined> {
+  if (plan.columns) return undefined
+  const filledHeads = heads.filter(({ rows }) => rows.length > 0)
+  const sheet = filledHeads.length > 1 ? await askForSheet(filledHeads, context.io) : undefined
+  const head = filledHeads.find((filledHead) => filledHead.sheet === sheet) ?? filledHeads[0]
+  if (!head) return undefined
+  const rows = head.rows.records
+  const headerRow = findHeader(head.rows, plan)?.row ?? findLikeliestHeader(rows)
+  const columns = describeColumns(rows, headerRow)
   const fieldsToAsk = findFieldsToAsk(columns, plan)
-  if (fieldsToAsk.length === 0 && header && sheet !== undefined) return answers
-  if (fieldsToAsk.length === 0 || columns.length === 0) throw failure
-  const table = { rows: rows.records, headerIndex, fieldsToAsk, type: sample.type, columns }
-  const dialogue = new ColumnDialogue(table, applyAnswers(plan, answers), tools)
+  if (fieldsToAsk.length === 0) return undefined
+  const answers: ImportAnswers = sheet === undefined ? {} : { sheet }
+  const table = { rows, headerRow, fieldsToAsk, noun, columns }
+  const dialogue = new ColumnDialogue(table, applyAnswers(plan, answers), context)
   return { ...answers, ...(await dialogue.ask()) }
 }
 
-/**
- * Selects the table to ask about. If several sheets have rows, a person is asked for the sheet.
- *
- * @returns the name of the sheet only if a person was asked for it
- */
-async function selectHead(
-  { heads }: Sample,
-  plan: ImportPlan,
-  io: Io,
-): Promise<{ sheet?: string; rows: RawChunk<Cells> }> {
-  const ratings = heads.map(({ rows }) => (findHeader(rows, plan) ? Infinity : rateTable(rows)))
-  const likeliestHead = assertDefined(heads[ratings.indexOf(Math.max(...ratings))])
-  const filledHeads = heads.filter(({ rows }) => rows.length > 0)
-  if (filledHeads.length <= 1) return { rows: likeliestHead.rows }
-  const sheets = filledHeads.map(({ sheet = '', rows: { records } }) => ({
-    name: sheet,
-    headerTexts: readNames(records[findLikeliestHeader(records)]).filter(Boolean),
-  }))
-  const sheet = await askForSheet(sheets, likeliestHead.sheet, io)
-  return { sheet, rows: assertDefined(heads.find((head) => head.sheet === sheet)).rows }
-}
-
 /** @returns the fields to ask for; none if no answer would help */
-function findFieldsToAsk(columns: readonly SampleColumn[], plan: ImportPlan): FieldName[] {
-  const countColumns = (wantedName: string) =>
-    columns.filter(({ name }) => foldName(name) === foldName(wantedName)).length
-  // A field is unclear if no column has its name, and also if several columns have its name.
-  const unclearFields = fieldNames.filter((field) =>
-    (plan.map[field] ?? [field]).some((name) => countColumns(name) !== 1),
+function findFieldsToAsk(columns: readonly Column[], plan: ImportPlan): FieldName[] {
+  const isClear = (name: string) => countColumns(columns, name) === 1
+  const hasIds = !needsOwnIds(plan) || columns.filter(isIdColumn).some(hasIntegers)
+  // A field is unclear if no column has its name, and also if several columns have its name. The
+  // id is unclear, too, if the column has only texts, which no id can be.
+  const unclearFields = fieldNames.filter(
+    (field) => !(plan.map[field] ?? [field]).every(isClear) || (field === 'id' && !hasIds),
   )
   // If an option names a column that is not there, the option is wrong, and no answer changes it.
   if (unclearFields.some((field) => plan.map[field] !== undefined)) return []
   if (unclearFields.includes('name') && findOtherColumns(columns, unclearFields, plan).length === 0)
     return []
-  const needsNoIds = assignsIds(plan) && countColumns('id') === 0
+  const needsNoIds = assignsIds(plan) && countColumns(columns, 'id') === 0
   const fieldsToAsk = unclearFields.filter((field) => field !== 'id' || !needsNoIds)
   // A plant needs no tag, so a file that only lacks tags can be imported without a question.
-  const isOnlyTagMissing = fieldsToAsk.join() === 'tag' && countColumns('tag') === 0
+  const isOnlyTagMissing = fieldsToAsk.join() === 'tag' && countColumns(columns, 'tag') === 0
   return isOnlyTagMissing ? [] : fieldsToAsk
+}
+
+function isIdColumn({ name }: Column): boolean {
+  return foldName(name) === 'id'
+}
+
+function countColumns(columns: readonly Column[], wantedName: string): number {
+  return columns.filter(({ name }) => foldName(name) === foldName(wantedName)).length
 }
 
 /** Finds the columns that do not have the name of a field whose column is known. */
 function findOtherColumns(
-  columns: readonly SampleColumn[],
+  columns: readonly Column[],
   unclearFields: readonly FieldName[],
   { map }: ImportPlan,
-): SampleColumn[] {
+): Column[] {
   const knownFields = fieldNames.filter((field) => !unclearFields.includes(field))
   const knownNames = knownFields.flatMap((field) => map[field] ?? [field]).map(foldName)
   return columns.filter(({ name }) => !knownNames.includes(foldName(name)))
 }
 
-/** Lists the columns without those of a rejects file, which have no field of a plant. */
-function listColumns(rows: readonly Cells[], headerIndex: number): SampleColumn[] {
-  const header = readNames(rows[headerIndex])
-  const records = rows.slice(headerIndex + 1).map(readNames)
-  const width = Math.max(0, ...rows.map((row) => row.length))
-  const columns = Array.from({ length: width }, (_, index) => {
-    const cells = records.map((row) => row[index] ?? '')
-    const values = cells.filter((text) => text !== '')
-    const isFilled = values.length > 0 && values.length === cells.length
-    const name = (header[index] ?? '').trim().replace(/\s+/g, ' ')
-    return { number: index + 1, name, values, isFilled }
-  })
-  return columns
-    .filter(({ name }) => !isRejectsName(name))
-    .map((column, index) => ({ ...column, number: index + 1 }))
-}
-
 interface Table {
   rows: readonly Cells[]
-  /** The row of the header. */
-  headerIndex: number
-  columns: readonly SampleColumn[]
+  headerRow: number
+  columns: readonly Column[]
   fieldsToAsk: readonly FieldName[]
-  type: Sample['type']
+  noun: Sample['noun']
 }
 
 /** Asks for one field after the other. A column that was chosen is not offered again. */
 class ColumnDialogue {
   readonly #table: Table
   readonly #plan: ImportPlan
-  readonly #tools: ColumnTools
-  #columns: readonly SampleColumn[]
+  readonly #context: CommandContext
+  #columns: readonly Column[]
   #isHeaderless = false
-  readonly #chosenColumns = new Map<FieldName, readonly SampleColumn[]>()
+  readonly #chosenColumns = new Map<FieldName, readonly Column[]>()
 
-  constructor(table: Table, plan: ImportPlan, tools: ColumnTools) {
+  constructor(table: Table, plan: ImportPlan, context: CommandContext) {
     this.#table = table
     this.#plan = plan
-    this.#tools = tools
+    this.#context = context
     this.#columns = table.columns
   }
 
@@ -190,11 +148,11 @@ class ColumnDialogue {
 
   async #askHeaderless(): Promise<void> {
     this.#isHeaderless = true
-    this.#columns = listColumns(this.#table.rows, -1)
+    this.#columns = describeColumns(this.#table.rows, -1)
     await this.#askForName()
   }
 
-  async #askForRestOfName(genus: SampleColumn): Promise<void> {
+  async #askForRestOfName(genus: Column): Promise<void> {
     const columns = this.#findRemainingColumns()
     const guess = guessRestOfName(columns) ?? 'none'
     const choices = [otherChoices.noRest, ...columns]
@@ -214,18 +172,18 @@ class ColumnDialogue {
     const answer = await this.#askForColumn('the id', choices, guess)
     if (answer === 'stop') throw createStoppedError()
     if (typeof answer === 'object') this.#chosenColumns.set('id', [answer])
-    if (answer === 'byRow') return { idFrom: await this.#tools.findNextId() }
+    if (answer === 'byRow') return { idFrom: await findNextIdOfStore(this.#context) }
     return answer === 'byName' ? { byName: true } : {}
   }
 
   /** If names are stored already, the list was imported before, and must not be stored twice. */
   async #guessWayToId(mayCount: boolean): Promise<'byName' | 'byRow' | 'stop'> {
     const plan = applyAnswers(this.#plan, { ...this.#buildAnswers(), byName: true })
-    const { nameCount, storedCount, areRepeated } = await this.#tools.countNames(plan)
+    const { nameCount, storedCount, areRepeated } = await countNames(plan, this.#context)
     if (storedCount === 0) return areRepeated && mayCount ? 'byRow' : 'byName'
     const lines = [`${storedCount} of the ${nameCount} names are stored already.`]
     if (areRepeated) lines.push('The command that was printed the last time continues that import.')
-    await showLines([lines.join(' ')], this.#tools.io)
+    await showLines([lines.join(' ')], this.#context.io)
     return areRepeated ? 'stop' : 'byName'
   }
 
@@ -242,23 +200,22 @@ class ColumnDialogue {
     choices: Parameters<typeof askForColumn>[1],
     guess: Parameters<typeof askForColumn>[2],
   ): ReturnType<typeof askForColumn> {
-    const noun = this.#table.type === 'objects' ? 'key' : 'column'
-    return askForColumn(`Which ${noun} is ${what}?`, choices, guess, this.#tools.io)
+    return askForColumn(`Which ${this.#table.noun} is ${what}?`, choices, guess, this.#context.io)
   }
 
-  #findRemainingColumns(): SampleColumn[] {
+  #findRemainingColumns(): Column[] {
     const chosenColumns = [...this.#chosenColumns.values()].flat()
     const columns = findOtherColumns(this.#columns, this.#table.fieldsToAsk, this.#plan)
     return columns.filter((column) => !chosenColumns.includes(column))
   }
 
   /** A header that names a column like a field, or like an option does, is no plant. */
-  #mayBeHeaderless(columns: readonly SampleColumn[]): boolean {
-    const { headerIndex, type } = this.#table
+  #mayBeHeaderless(columns: readonly Column[]): boolean {
+    const { headerRow, noun } = this.#table
     const hasKnownColumn = columns.length < this.#columns.length
     const isTyped = Object.keys(this.#plan.map).length > 0
     return (
-      headerIndex === 0 && type !== 'objects' && !hasKnownColumn && !isTyped && !this.#isHeaderless
+      headerRow === 0 && noun === 'column' && !hasKnownColumn && !isTyped && !this.#isHeaderless
     )
   }
 
@@ -275,12 +232,13 @@ class ColumnDialogue {
   }
 
   #mapFields(): ImportPlan['map'] {
+    const { fieldsToAsk } = this.#table
     const map: ImportPlan['map'] = {}
     for (const field of fieldNames) {
       const columns = this.#chosenColumns.get(field)
       if (columns) map[field] = columns.map((column) => this.#nameColumn(column))
       // A column has the name of the field, but was not chosen. So an empty list excludes it.
-      else if (this.#findRemainingColumns().some(({ name }) => foldName(name) === field))
+      else if (fieldsToAsk.includes(field) && countColumns(this.#columns, field) > 0)
         map[field] = []
     }
     return map
@@ -290,8 +248,8 @@ class ColumnDialogue {
    * Names a column by its number if its name is not unique. A key of JSON has no number, but its
    * exact name is preferred to others that fold to the same.
    */
-  #nameColumn({ name, number }: SampleColumn): string {
-    if (this.#table.type === 'objects') return name
+  #nameColumn({ name, number }: Column): string {
+    if (this.#table.noun === 'key') return name
     const namesakes = this.#columns.filter((column) => foldName(column.name) === foldName(name))
     return name !== '' && namesakes.length === 1 ? name : String(number)
   }

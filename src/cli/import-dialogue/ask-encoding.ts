@@ -18,8 +18,7 @@ import type { Io } from '../../platform/io.js'
 import { askForEncoding, askIfTextIsRight, type EncodingReading, showLines } from './questions.js'
 
 /**
- * Asks in which encoding the first file is, if it is not UTF-8. An encoding is accepted only if it
- * decodes the whole file.
+ * Asks in which encoding the first file is, if it is not UTF-8.
  *
  * @returns undefined if there is nothing to ask
  */
@@ -30,16 +29,13 @@ export async function askForFileEncoding(plan: ImportPlan, io: Io): Promise<stri
   const { encodings, foreignLine } = failure
   const { name } = assertDefined(plan.inputs[0])
   const readings = await readInEachEncoding(foreignLine, encodings)
-  let encoding = encodings[0] ?? (await askForEncoding(readings, io))
-  for (;;) {
-    const planWithEncoding = { ...plan, encoding }
-    if ((await findReadError(planWithEncoding, io)) === undefined) {
-      await showLines([`${name} is not UTF-8. Read as ${encoding}, it begins:`], io)
-      await showLines(await describeBeginning(planWithEncoding, foreignLine, io), io)
-      if (await askIfTextIsRight(io)) return encoding
-    } else await showLines([`${name} is not ${encoding}: another line does not fit`], io)
-    encoding = await askForEncoding(readings, io)
+  const [encoding] = encodings
+  if (encoding !== undefined) {
+    await showLines([`${name} is not UTF-8. Read as ${encoding}, it begins:`], io)
+    await showLines(await describeBeginning({ ...plan, encoding }, foreignLine, io), io)
+    if (await askIfTextIsRight(io)) return encoding
   }
+  return askForEncoding(readings, io)
 }
 
 /** Reads the whole file, and returns why it cannot be read. */
@@ -64,8 +60,8 @@ async function describeBeginning(
   foreignLine: ForeignLine,
   io: Io,
 ): Promise<string[]> {
-  const { heads } = await sampleInput(assertDefined(plan.inputs[0]), plan, io)
-  const rows = heads[0]?.rows.records.slice(0, maxRows) ?? []
+  const { sample } = await sampleInput(plan, io)
+  const rows = sample.heads[0]?.rows.records.slice(0, maxRows) ?? []
   const lines = rows.map((row) =>
     truncate(`  ${readNames(row).filter(Boolean).join('  ')}`, io.stderr.columns - 1),
   )

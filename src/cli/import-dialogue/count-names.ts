@@ -1,9 +1,11 @@
 import { type ImportPlan, openInput } from '../../import/inputs.js'
 import { PlantNames } from '../../import/names.js'
+import { findNextId } from '../../stores/next-id.js'
+import type { Store } from '../../stores/store.js'
 import type { CommandContext } from '../command-context.js'
 
 /** The names of a list without ids, by which the dialogue proposes a way to an id. */
-export interface NameCounts {
+interface NameCounts {
   /** How many different names the list has. */
   nameCount: number
   /** How many of them the store has. */
@@ -30,11 +32,26 @@ export async function countNames(plan: ImportPlan, context: CommandContext): Pro
       reader.close()
     }
   }
-  const store = await (await context.createOpener()).openExisting()
-  try {
+  return readStore(context, async (store) => {
     const storedNames = await PlantNames.read(store, undefined, io.getStopSignal())
     const storedCount = [...names].filter((name) => storedNames.find(name) !== undefined).length
     return { nameCount: names.size, storedCount, areRepeated: names.size < recordCount }
+  })
+}
+
+/** Returns an id above all ids of the store. */
+export function findNextIdOfStore(context: CommandContext): Promise<bigint> {
+  return readStore(context, findNextId)
+}
+
+/** @param read gets undefined if the store does not exist yet */
+async function readStore<T>(
+  context: CommandContext,
+  read: (store: Store | undefined) => Promise<T>,
+): Promise<T> {
+  const store = await (await context.createOpener()).openExisting()
+  try {
+    return await read(store)
   } finally {
     await store?.close()
   }

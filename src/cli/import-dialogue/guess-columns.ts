@@ -3,19 +3,7 @@
  * costs a person only a few keys. An import without the dialogue uses none of these guesses.
  */
 import { foldName } from '../../formats/columns.js'
-import { parseIdCell } from '../../formats/parse-id-cell.js'
-
-/** A column, or a key of JSON, as a person chooses it. */
-export interface SampleColumn {
-  /** The number of the column, from 1 on, as `--map` takes it. */
-  number: number
-  /** The name in the header; empty if it has none. */
-  name: string
-  /** The cells below the header that are not empty. */
-  values: readonly string[]
-  /** Whether each row has a value. */
-  isFilled: boolean
-}
+import { type Column, isInteger } from '../../formats/sample.js'
 
 /**
  * The words by which a field is found in the names of columns, in the languages in which plant
@@ -46,11 +34,14 @@ export const columnWords = {
  * @param isHeaderless whether no column has a name that could say so
  */
 export function guessIdColumn(
-  columns: readonly SampleColumn[],
+  columns: readonly Column[],
   isHeaderless = false,
-): SampleColumn | undefined {
-  if (isHeaderless) return columns.slice(0, 1).find(hasUniqueIntegers)
-  return findByWords(columns.filter(hasUniqueIntegers), 'id')
+): Column | undefined {
+  if (isHeaderless) return columns.slice(0, 1).find((column) => column.hasUniqueIntegers)
+  return findByWords(
+    columns.filter((column) => column.hasUniqueIntegers),
+    'id',
+  )
 }
 
 /**
@@ -58,7 +49,7 @@ export function guessIdColumn(
  * a plant, such as "Donated plant", the name is that of a person or a company, and beside a genus,
  * the species is only an epithet.
  */
-export function guessNameColumn(columns: readonly SampleColumn[]): SampleColumn | undefined {
+export function guessNameColumn(columns: readonly Column[]): Column | undefined {
   const textColumns = columns.filter((column) => countDistinctTexts(column) > 0)
   const mostTexts = Math.max(...columns.map(countDistinctTexts))
   return (
@@ -71,12 +62,12 @@ export function guessNameColumn(columns: readonly SampleColumn[]): SampleColumn 
 }
 
 /** Whether a column has genera, which are only the first part of a name. */
-export function isGenusColumn({ name }: SampleColumn): boolean {
+export function isGenusColumn({ name }: Column): boolean {
   return columnWords.genus.includes(foldName(name))
 }
 
 /** Finds the column of the epithets, which begin with a small letter. */
-export function guessRestOfName(columns: readonly SampleColumn[]): SampleColumn | undefined {
+export function guessRestOfName(columns: readonly Column[]): Column | undefined {
   return columns.find(
     ({ values }) => values.length > 0 && values.every((value) => /^[\p{Ll}×]/u.test(value)),
   )
@@ -84,16 +75,16 @@ export function guessRestOfName(columns: readonly SampleColumn[]): SampleColumn 
 
 /**
  * Finds a column that is called a tag, a family or a place. If there is none, but only one column
- * remains, and its strings are short, it is this column: a list of three columns most likely has
- * the id, the name and the tag.
+ * remains, its strings are short, and it is not called an id, it is this column: a list of three
+ * columns most likely has the id, the name and the tag.
  */
-export function guessTagColumn(columns: readonly SampleColumn[]): SampleColumn | undefined {
-  const onlyColumn = columns.length === 1 ? columns.find(hasShortTexts) : undefined
-  return findByWords(columns, 'tag') ?? onlyColumn
+export function guessTagColumn(columns: readonly Column[]): Column | undefined {
+  const isOnlyColumn = columns.length === 1 && findByWords(columns, 'id') === undefined
+  return findByWords(columns, 'tag') ?? (isOnlyColumn ? columns.find(hasShortTexts) : undefined)
 }
 
 /** Numbers are quantities or prices, and long texts are notes. */
-function hasShortTexts(column: SampleColumn): boolean {
+function hasShortTexts(column: Column): boolean {
   const { values } = column
   const isShort = values.every((value) => value.length <= maxTagLength)
   return isShort && countDistinctTexts(column) === new Set(values).size && values.length > 0
@@ -106,36 +97,23 @@ const maxTagLength = 40
  * integer in all rows, because a header would have the name of the column in the first row, and if
  * the only column is not called a name.
  */
-export function guessIsHeaderless(columns: readonly SampleColumn[]): boolean {
+export function guessIsHeaderless(columns: readonly Column[]): boolean {
   const isListOfNames = columns.length === 1 && findByWords(columns, 'name') === undefined
   return (
-    isListOfNames || columns.some((column) => isInteger(column.name) && hasUniqueIntegers(column))
+    isListOfNames || columns.some((column) => isInteger(column.name) && column.hasUniqueIntegers)
   )
 }
 
 /** Whether a column may be chosen as the id, which needs integers. */
-export function hasIntegers({ values }: SampleColumn): boolean {
+export function hasIntegers({ values }: Column): boolean {
   return values.some(isInteger)
 }
 
-function hasUniqueIntegers({ values, isFilled }: SampleColumn): boolean {
-  return (
-    isFilled && values.every(isInteger) && new Set(values.map(parseIdCell)).size === values.length
-  )
-}
-
-function isInteger(text: string): boolean {
-  return typeof parseIdCell(text) === 'bigint'
-}
-
-function countDistinctTexts({ values }: SampleColumn): number {
+function countDistinctTexts({ values }: Column): number {
   return new Set(values.filter((value) => /\p{L}/u.test(value))).size
 }
 
-function findByWords(
-  columns: readonly SampleColumn[],
-  field: 'id' | 'name' | 'tag',
-): SampleColumn | undefined {
+function findByWords(columns: readonly Column[], field: 'id' | 'name' | 'tag'): Column | undefined {
   const words = columnWords[field]
   const scores = columns.map(({ name }) => Math.max(...words.map((word) => rateName(name, word))))
   const bestScore = Math.max(0, ...scores)

@@ -1,12 +1,14 @@
 /* The questions of the import dialogue, in words and choices that fit in a terminal. */
 
 import { PlantsError } from '../../errors.js'
-import { foldName } from '../../formats/columns.js'
-import { describeEncoding, listLanguages } from '../../formats/common-encodings.js'
+import type { TableHead } from '../../formats/chunk.js'
+import { readNames } from '../../formats/columns.js'
+import { describeEncoding } from '../../formats/common-encodings.js'
+import { findLikeliestHeader, rateTable } from '../../formats/header.js'
+import type { Column } from '../../formats/sample.js'
 import { toPrintable, truncate } from '../../platform/escape.js'
 import type { Io } from '../../platform/io.js'
-import { askToChoose, askToSearch, type Choice } from '../prompts.js'
-import type { SampleColumn } from './guess-columns.js'
+import { askToChoose, type Choice } from '../prompts.js'
 
 /** An answer that names no column. */
 type OtherAnswer = 'none' | 'byName' | 'byRow' | 'firstRow' | 'stop'
@@ -24,10 +26,10 @@ export const otherChoices = {
 /** @param guess the answer that Enter gives */
 export function askForColumn(
   message: string,
-  answers: readonly (SampleColumn | Choice<OtherAnswer>)[],
-  guess: SampleColumn | OtherAnswer | undefined,
+  answers: readonly (Column | Choice<OtherAnswer>)[],
+  guess: Column | OtherAnswer | undefined,
   io: Io,
-): Promise<SampleColumn | OtherAnswer> {
+): Promise<Column | OtherAnswer> {
   const choices = answers.map((answer) =>
     'value' in answer
       ? answer
@@ -37,11 +39,11 @@ export function askForColumn(
           short: getColumnLabel(answer),
         },
   )
-  return ask<SampleColumn | OtherAnswer>(message, choices, guess, io)
+  return askToChoose<Column | OtherAnswer>({ message, choices, initial: guess }, io)
 }
 
 /** Describes a column by its name and its first values, such as `Nr. (31, 32, 33…)`. */
-function describeColumn(column: SampleColumn): string {
+function describeColumn(column: Column): string {
   const values = [...new Set(column.values)]
   const firstValues = values.slice(0, maxValues).map((value) => truncate(value, maxValueLength))
   const ellipsis = values.length > maxValues ? '…' : ''
@@ -52,31 +54,27 @@ function describeColumn(column: SampleColumn): string {
 const maxValues = 3
 const maxValueLength = 20
 
-function getColumnLabel({ name, number }: SampleColumn): string {
+function getColumnLabel({ name, number }: Column): string {
   return name === '' ? `Column ${number}` : name
 }
 
-/** @param sheets the names of the sheets, each with the columns of its likeliest header */
-export function askForSheet(
-  sheets: readonly { name: string; headerTexts: readonly string[] }[],
-  guess: string | undefined,
-  io: Io,
-): Promise<string> {
-  const choices = sheets.map(({ name, headerTexts }) => ({
-    value: name,
-    name: truncate(`${name} (${headerTexts.join(', ') || 'empty'})`, io.stderr.columns - 4),
-    short: name,
-  }))
-  return ask('Which sheet has the plants?', choices, guess, io)
+/** Asks for the sheet of a workbook in which none has the columns. */
+export function askForSheet(heads: readonly TableHead[], io: Io): Promise<string> {
+  const ratings = heads.map(({ rows }) => rateTable(rows))
+  const choices = heads.map(({ sheet = '', rows: { records } }) => {
+    const names = readNames(records[findLikeliestHeader(records)]).filter(Boolean)
+    const name = truncate(`${sheet} (${names.join(', ')})`, io.stderr.columns - 4)
+    return { value: sheet, name, short: sheet }
+  })
+  const initial = choices[ratings.indexOf(Math.max(...ratings))]?.value
+  return askToChoose({ message: 'Which sheet has the plants?', choices, initial }, io)
 }
 
 /** Resolves to true if the text is right, and to false to choose another encoding. */
 export async function askIfTextIsRight(io: Io): Promise<boolean> {
   const yes = { value: 'yes', name: 'Yes' }
   const other = { value: 'other', name: 'No, another encoding…' }
-  const answer = await ask('Is that right?', [yes, other, otherChoices.stop], 'yes', io)
-  if (answer === 'stop') throw createStoppedError()
-  return answer === 'yes'
+  return (await askToChoose({ message: 'Is that right?', choices: [yes, other] }, io)) === 'yes'
 }
 
 /** An encoding, and a line of the file as this encoding decodes the line. */
@@ -93,10 +91,9 @@ export function askForEncoding(readings: readonly EncodingReading[], io: Io): Pr
       value: encoding,
       name: truncate(`${label}: ${text}`, io.stderr.columns - 4),
       short: encoding,
-      keywords: listLanguages(encoding),
     }
   })
-  return askToSearch('Which encoding?', (typedText) => filterChoices(choices, typedText), io)
+  return askToChoose({ message: 'Which encoding?', choices }, io)
 }
 
 /** @throws {PlantsError} `interrupted` if the answer is no */
@@ -104,8 +101,7 @@ export async function askToImport(message: string, io: Io): Promise<void> {
   const yes = { value: 'yes', name: 'Yes' }
   // A person who types "no" selects this. Otherwise Enter would take the answer above, yes.
   const no = { value: 'no', name: 'No' }
-  const answer = await ask(message, [yes, no], 'yes', io)
-  if (answer === 'no') throw createStoppedError()
+  if ((await askToChoose({ message, choices: [yes, no] }, io)) === 'no') throw createStoppedError()
 }
 
 /**
@@ -118,33 +114,4 @@ export async function showLines(lines: readonly string[], io: Io): Promise<void>
 
 export function createStoppedError(): PlantsError {
   return new PlantsError('interrupted', 'Stopped, nothing was imported')
-}
-
-/**
- * Asks to choose from a list. If the list is long, a person can type to filter it, and the choice
- * that Enter takes is first.
- */
-function ask<T>(
-  message: string,
-  choices: readonly Choice<T>[],
-  initial: T | undefined,
-  io: Io,
-): Promise<T> {
-  if (choices.length <= maxListed) return askToChoose({ message, choices, initial }, io)
-  const initialChoice = choices.filter(({ value }) => value === initial)
-  const sortedChoices = [...initialChoice, ...choices.filter(({ value }) => value !== initial)]
-  return askToSearch(message, (typedText) => filterChoices(sortedChoices, typedText), io)
-}
-
-const maxListed = 12
-
-/** @param choices may have keywords, by which a choice is found, but which are not shown */
-function filterChoices<T>(
-  choices: readonly (Choice<T> & { keywords?: string })[],
-  typedText: string | undefined,
-): readonly Choice<T>[] {
-  const foldedText = foldName(typedText ?? '')
-  return choices.filter(({ name, keywords = '' }) =>
-    foldName(`${name} ${keywords}`).includes(foldedText),
-  )
 }

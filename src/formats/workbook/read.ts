@@ -21,9 +21,10 @@ import {
   type InputOptions,
   maxUnpackedBytes,
   RawChunk,
+  type TableHead,
 } from '../chunk.js'
 import { foldName, listNames } from '../columns.js'
-import { createReader, findHeader, maxHeaderRows, rateTable, type TableHead } from '../header.js'
+import { createReader, findHeader, maxHeaderRows, rateTable } from '../header.js'
 import { Archive } from './archive.js'
 import type { CellContext } from './cells.js'
 import { createTooLargeError, DamageError, explainDamage } from './damage.js'
@@ -49,17 +50,6 @@ export async function openWorkbook(
     if (input.isReadOnce) for await (const _ of (await reader.openTable()).chunks);
     return table
   })
-}
-
-/**
- * Reads the first rows of the sheet that the options name, or else of each visible sheet. It does
- * not matter which columns a sheet has.
- */
-export async function readSheetHeads(
-  input: FormatInput,
-  options: InputOptions,
-): Promise<TableHead[]> {
-  return useReader(input, options, (reader) => reader.readHeads())
 }
 
 async function useReader<T>(
@@ -106,27 +96,24 @@ class WorkbookReader {
   async openTable(): Promise<FormatReader> {
     const { sheets, context } = await readWorkbook(this.#archive, this.#file)
     const candidates = this.#findSheets(sheets)
-    const { sheet, head } = await this.#chooseSheet(candidates, context)
+    const { sheet, head, heads } = await this.#chooseSheet(candidates, context)
     const mergedCells = new MergedCells()
     const rows = this.#readRows(sheet, {
       width: this.#countColumns(head),
       context,
       onMergedCells: (reference) => mergedCells.add(reference),
     })
-    const source = { name: this.#file, sheet: sheet.name, sheets: sheets.map(describeSheet) }
+    const source = {
+      name: this.#file,
+      sheet: sheet.name,
+      heads,
+      sheets: sheets.map(describeSheet),
+    }
     const reader = createReader(head, rows, this.#options, source)
     // No row is read before this function has returned.
     if (reader.header) mergedCells.setHeader(reader.header)
     const laterSheets = candidates.slice(candidates.indexOf(sheet) + 1)
     return { ...reader, otherSheet: await this.#findSheet(laterSheets, context), mergedCells }
-  }
-
-  async readHeads(): Promise<TableHead[]> {
-    const { sheets, context } = await readWorkbook(this.#archive, this.#file)
-    const heads: TableHead[] = []
-    for (const sheet of this.#findSheets(sheets))
-      heads.push({ sheet: sheet.name, rows: await this.#readHead(sheet, context) })
-    return heads
   }
 
   /**
@@ -137,16 +124,21 @@ class WorkbookReader {
   async #chooseSheet(
     sheets: readonly Sheet[],
     context: CellContext,
-  ): Promise<{ sheet: Sheet; head: RawChunk<Cells> }> {
-    let likeliest: { sheet: Sheet; head: RawChunk<Cells>; rating: number } | undefined
+  ): Promise<{ sheet: Sheet; head: RawChunk<Cells>; heads: TableHead[] }> {
+    const heads: TableHead[] = []
     for (const sheet of sheets) {
       const head = await this.#readHead(sheet, context)
-      if (this.#hasColumns(head)) return { sheet, head }
-      const rating = rateTable(head)
-      // Thousands of sheets may have wide heads, so only one is kept.
-      if (!likeliest || rating > likeliest.rating) likeliest = { sheet, head, rating }
+      const tableHead = { sheet: sheet.name, rows: head }
+      if (this.#hasColumns(head)) return { sheet, head, heads: [tableHead] }
+      heads.push(tableHead)
     }
-    return assertDefined(likeliest)
+    const ratings = heads.map(({ rows }) => rateTable(rows))
+    const index = ratings.indexOf(Math.max(...ratings))
+    return {
+      sheet: assertDefined(sheets[index]),
+      head: assertDefined(heads[index]).rows,
+      heads,
+    }
   }
 
   /** Finds the name of the first sheet that has the columns. */

@@ -85,7 +85,7 @@ test.each<[what: string, content: string, turns: [string, string][], plants: obj
     [{ id: 4, name: 'Rose' }],
   ],
   [
-    'of many columns, filtered by what is typed',
+    'of many columns, among which the first letters of one select it',
     `${Array.from({ length: 20 }, (_, index) => (index === 0 ? 'Nr' : `c${index}`)).join()}\n7${',x'.repeat(18)},Rosa\n`,
     [
       ['the name?', `c19`],
@@ -131,6 +131,7 @@ test('an import asks which keys of JSON are the id, the name and the tag', async
 test('an import asks for the sheet of a workbook, and then for its columns', async () => {
   const sheets = {
     Notes: buildRows(['Read me']),
+    Empty: '',
     Stock: buildRows(['Nr', 'Kind', 'Bed'], ['4', 'Rosa', 'north']),
     Prices: buildRows(['Nr', 'Price', 'Year', 'Month'], ['4', '10', '2026', '3']),
   }
@@ -140,26 +141,23 @@ test('an import asks for the sheet of a workbook, and then for its columns', asy
   await session.answer(['the name?', enter], ['the id?', enter], ['the tag?', enter])
   await session.answer(['Import 1 plant?', enter])
   const { code, screen } = await session.ended
-  expect([code, screen.includes("--sheet Stock --map 'id=Nr,name=Kind,tag=Bed'")]).toEqual([
-    0,
-    true,
-  ])
+  const command = "--sheet Stock --map 'id=Nr,name=Kind,tag=Bed'"
+  expect([code, screen.includes(command), screen.includes('Empty')]).toEqual([0, true, false])
   expect(await user.run('list')).toEqual(toJsonResult({ id: 4, name: 'Rosa', tag: 'north' }))
 })
 
-test('an import that asks for columns asks for the sheet first if several have rows', async () => {
+test('an import asks for no sheet if one has the columns, also if a column occurs twice', async () => {
   const sheets = {
     Twice: buildRows(['id', 'name', 'name'], ['1', 'Rosa', 'Rose']),
-    Empty: '',
     Stock: buildRows(['id', 'name'], ['4', 'Salvia']),
   }
   const user = createSandboxWithFile(buildWorkbook({ sheets }), 'stock.xlsx')
   const session = user.terminal('import stock.xlsx', noColor)
-  await session.answer(['Which sheet has the plants?', down + enter], ['Import 1 plant?', enter])
+  await session.answer(['the name?', down + enter], ['the tag?', `no tag${enter}`])
+  await session.answer(['Import 1 plant?', enter])
   const { code, screen } = await session.ended
-  expect([code, screen.includes('plants import stock.xlsx --sheet Stock')]).toEqual([0, true])
-  expect(screen).not.toContain('Empty')
-  expect(await user.run('list')).toEqual(toJsonResult({ id: 4, name: 'Salvia' }))
+  expect([code, screen.includes('plants import stock.xlsx --map name=3')]).toEqual([0, true])
+  expect(await user.run('list')).toEqual(toJsonResult({ id: 1, name: 'Rose' }))
 })
 
 test('a dialogue names a column by its number if its name is empty, or occurs twice', async () => {
@@ -226,6 +224,68 @@ test('a dialogue proposes neither first names nor codes that no id can be', asyn
   await session.answer(['❯ No tag', enter], ['Import 1 plant?', enter])
   expect((await session.ended).code).toBe(0)
   expect(await user.run('list')).toEqual(toJsonResult({ id: 1, name: 'Rosa alba' }))
+})
+
+test.each([
+  { name: 'list.csv', what: 'codes', content: 'id,name,Bed\nFLO-0012,Rosa,north\n12.3,Salvia,\n' },
+  { name: 'list.csv', what: 'empty cells', content: 'ID,name,Bed\n,Rosa,north\n,Salvia,\n' },
+  {
+    name: 'list.json',
+    what: 'codes',
+    content: '[{"id":"A-1","name":"Rosa","Bed":"north"},{"id":1.5,"name":"Salvia"}]',
+  },
+  {
+    name: 'list.ndjson',
+    what: 'null',
+    content: '{"id":"A-1","name":"Rosa","Bed":"north"}\n{"id":null,"name":"Salvia"}\n',
+  },
+  {
+    name: 'list.xlsx',
+    what: 'codes and another sheet',
+    content: buildWorkbook({
+      sheets: {
+        Plants: buildRows(['id', 'name', 'Bed'], ['A-1', 'Rosa', 'north'], ['A-2', 'Salvia', '']),
+        Notes: buildRows(['Read', 'me']),
+      },
+    }),
+  },
+])(
+  'an import of $name asks for the id if its "id" has no integers, as with $what',
+  async ({ name, content }) => {
+    const user = createSandboxWithFile(content, name)
+    const session = user.terminal(`import ${name}`, noColor)
+    await session.answer(['❯ No id: one plant for each name', enter])
+    await session.answer(['the tag?', `Bed${enter}`], ['Import 2 plants?', enter])
+    const { code, screen } = await session.ended
+    const command = `plants import ${name} --map 'id=,tag=Bed' --by-name`
+    expect([code, screen.includes(command), screen.includes('sheet')]).toEqual([0, true, false])
+    expect(await user.run('list')).toEqual(
+      toJsonResult({ id: 1, name: 'Rosa', tag: 'north' }, { id: 2, name: 'Salvia' }),
+    )
+    const repeated = await user.run(['import', name, '--map', 'id=,tag=Bed', '--by-name'])
+    expect(repeated.out).toContain('"skipped":2')
+  },
+)
+
+test.each([
+  { what: 'a typed --map', args: 'list --map id=id', content: 'id,name\nA-1,Rosa\n' },
+  { what: 'one id that is an integer', args: 'list', content: 'id,name\nA-1,Rosa\n7,Salvia\n' },
+  { what: 'ids in quotes', args: 'list', content: '{"id":"1","name":"Rosa"}\n' },
+  { what: 'lines that are not JSON', args: 'list --format ndjson', content: '{"id":1,\n' },
+  { what: 'names for the columns', args: 'list --columns id,name', content: 'A-1,Rosa\n' },
+])('an import with $what does not ask for the id', async ({ args, content }) => {
+  const user = createSandboxWithFile(content, 'list')
+  const { code, screen } = await user.terminal(`import ${args}`, noColor).ended
+  expect([code, screen.includes('Which')]).toEqual([6, false])
+})
+
+test('a dialogue does not propose a column of codes as the tag', async () => {
+  const user = createSandboxWithFile('id,name\nA-1,Rosa\n')
+  const session = user.terminal('import list.csv', noColor)
+  await session.answer(['❯ No id: one plant for each name', enter], ['❯ No tag', down + enter])
+  await session.answer(['Import 1 plant?', enter])
+  expect((await session.ended).screen).toContain("--map 'id=,tag=id' --by-name")
+  expect(await user.run('list')).toEqual(toJsonResult({ id: 1, name: 'Rosa', tag: 'A-1' }))
 })
 
 test('an import asks only for what its command line does not say', async () => {

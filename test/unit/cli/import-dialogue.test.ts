@@ -10,14 +10,14 @@ import {
   guessTagColumn,
   hasIntegers,
 } from '../../../src/cli/import-dialogue/guess-columns.js'
+import { describeColumns } from '../../../src/formats/sample.js'
 import { isInstalled } from '../../helpers/sandbox/linux.js'
 
-function columnsOf(header: string, ...rows: string[]) {
-  const cells = rows.map((row) => row.split(';'))
-  return header.split(';').map((name, index) => {
-    const values = cells.map((row) => row[index] ?? '').filter(Boolean)
-    return { number: index + 1, name, values, isFilled: values.length === rows.length }
-  })
+function columnsOf(...rows: string[]) {
+  return describeColumns(
+    rows.map((row) => row.split(';')),
+    0,
+  )
 }
 
 test.each([

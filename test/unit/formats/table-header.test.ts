@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
-import { readSample } from '../../../src/formats/detect.js'
 import { findLikeliestHeader } from '../../../src/formats/header.js'
+import type { ColumnsError } from '../../../src/formats/sample.js'
 import { formatRecords, readRecords } from './records.js'
 
 // Which row of a table is its header, and how its columns are found.
@@ -134,24 +134,14 @@ test('a number in --map that is above the last column is rejected', async () => 
   })
 })
 
-test('the first rows of a table can be read for a dialogue, whatever columns it has', async () => {
-  const input = {
-    name: 'list.csv',
-    head: Buffer.from('Stock\nNr;Sorte\n1;Rosa\n'),
-    signal: new AbortController().signal,
-  }
-  async function* blocks() {
-    yield input.head
-  }
-  const options = { map: {}, ifExists: 'same' as const }
-  const { heads } = await readSample({ ...input, blocks: blocks() }, options)
-  expect(heads).toMatchObject([
-    {
-      delimiter: ';',
-      rows: { records: [['Stock'], ['Nr', 'Sorte'], ['1', 'Rosa']], lines: [1, 2, 3] },
-    },
-  ])
-  expect(findLikeliestHeader(heads[0]?.rows.records ?? [])).toBe(1)
+test('the error for missing columns has the first rows for a dialogue', async () => {
+  const error = await readRecords('Stock\nNr;Sorte\n1;Rosa\n', csv).catch((reason) => reason)
+  const { sample } = error as ColumnsError
+  expect(sample).toMatchObject({
+    noun: 'column',
+    heads: [{ rows: { records: [['Stock'], ['Nr', 'Sorte'], ['1', 'Rosa']], lines: [1, 2, 3] } }],
+  })
+  expect(findLikeliestHeader(sample.heads[0]?.rows.records ?? [])).toBe(1)
 })
 
 test('white space, case and accents in a header do not matter, also for --map', async () => {

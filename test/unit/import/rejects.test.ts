@@ -246,7 +246,7 @@ test('a counted id that another plant has is rejected, and the hint names the tw
     'plants: list.csv:3: The record has no id, and another plant has the generated id 4\n',
   )
   expect(err).toContain(
-    '\n  Begin a new list with an --id-from above all ids of the store. If rows of a stored list have moved, use --by-name\n',
+    '\n  Use --by-name if rows of a stored list have moved, else an --id-from above all ids of the store\n',
   )
 })
 

@@ -23,14 +23,21 @@ export function findHintCause(
 /**
  * Returns the sentences for all causes, and at the end that for the records without a cause.
  *
- * @param causes those of the rejected records
+ * @param causeCounts how many records were rejected for each cause
+ * @param recordCount how many records were read, with those that were not rejected
  * @param rejects the file with the rejected records; undefined if there is none
  */
 export function chooseOutcomeHint(
-  causes: ReadonlySet<HintCause>,
+  causeCounts: ReadonlyMap<HintCause, number>,
+  recordCount: number,
   rejects: string | undefined,
   { atomic }: ImportPlan,
 ): string {
+  const causes = new Set(causeCounts.keys())
+  // A few texts among integers are mistakes in these records. Without their ids, all others would
+  // get new ones.
+  const wrongIdCount = (causeCounts.get('textId') ?? 0) + (causeCounts.get('formattedId') ?? 0)
+  if (wrongIdCount * 2 <= recordCount && causes.delete('textId')) causes.add('other')
   const hints = [...causes].flatMap((cause) => (cause === 'other' ? [] : causeHints[cause]))
   if (causes.has('other')) hints.push(chooseOtherHint(rejects, atomic))
   return hints.join('. ')
@@ -55,7 +62,7 @@ const causeHints: Readonly<Record<Exclude<HintCause, 'other'>, string>> = {
   repeatedId: 'Where an id occurs twice, give each plant an id of its own',
   generatedId: 'Another import runs at the same time. Run the same command again',
   movedRows:
-    'Begin a new list with an --id-from above all ids of the store. If rows of a stored list have moved, use --by-name',
+    'Use --by-name if rows of a stored list have moved, else an --id-from above all ids of the store',
   reservedId: 'Import the list from a file, whose ids are known before the first one is generated',
   missingId: idOptionsHint,
   quotedId: 'In JSON, write ids as numbers, without quotes',

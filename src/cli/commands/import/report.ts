@@ -30,8 +30,8 @@ export class ImportReport {
   readonly #context: CommandContext
   readonly #rejectsFile: RejectsFile | undefined
   readonly #progress: Progress
-  /** The causes for which records were rejected. */
-  readonly #causes = new Set<HintCause>()
+  /** How many records were rejected for each cause. */
+  readonly #causeCounts = new Map<HintCause, number>()
   /** What the dialogue has printed, and is not printed again; undefined without a dialogue. */
   readonly #shownLines: Set<string> | undefined
   #shownRejectionCount = 0
@@ -65,7 +65,10 @@ export class ImportReport {
       part: progress,
     })
     const { reporter } = this.#context
-    for (const rejection of rejections) this.#causes.add(findHintCause(rejection, this.#plan))
+    for (const rejection of rejections) {
+      const cause = findHintCause(rejection, this.#plan)
+      this.#causeCounts.set(cause, (this.#causeCounts.get(cause) ?? 0) + 1)
+    }
     const maxRejections = reporter.isJson ? Infinity : maxShown - this.#shownRejectionCount
     const shownRejections = rejections.slice(0, maxRejections)
     this.#shownRejectionCount += shownRejections.length
@@ -157,7 +160,9 @@ export class ImportReport {
     if (rejectedCount === 0) return
     const outcomeClause = this.#plan.atomic ? ', so nothing was changed' : ''
     const message = `Rejected ${formatPlantCount(rejectedCount)}${this.#describeUnlisted()}${outcomeClause}`
-    const hint = chooseOutcomeHint(this.#causes, this.#findRejectsPath(), this.#plan)
+    const recordCount = countFinishedRecords(counts)
+    const rejects = this.#findRejectsPath()
+    const hint = chooseOutcomeHint(this.#causeCounts, recordCount, rejects, this.#plan)
     throw new PlantsError('incomplete', message, { hint })
   }
 

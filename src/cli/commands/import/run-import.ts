@@ -5,7 +5,9 @@
  * opened or created. If that fails on a terminal, a dialogue may complete the options. Then an
  * `Importer` writes the records to the target that `openTarget` has opened.
  */
-import { assertDefined } from '../../../errors.js'
+import { assertDefined, type PlantsError } from '../../../errors.js'
+import { Chunk, peek } from '../../../formats/chunk.js'
+import { needsOwnIds } from '../../../formats/columns.js'
 import { countStoredRecords } from '../../../import/counts.js'
 import { assertRejectsName } from '../../../import/format-rejects.js'
 import { Importer } from '../../../import/importer.js'
@@ -106,23 +108,42 @@ interface Inputs {
 }
 
 /**
- * Opens the first input, and examines all inputs. If that fails on a terminal, a dialogue begins.
+ * Opens the first input, and examines all inputs. If that fails on a terminal, or the first records
+ * have no ids, a dialogue begins.
  */
 async function openInputs(
   plan: ImportPlan,
   context: CommandContext,
   argv: readonly string[],
 ): Promise<Inputs> {
+  const mayAsk = () => context.mayAsk && plan.inputs.every(canBeReadTwice)
+  let failure: PlantsError | undefined
   try {
-    return await examinePlan(plan, context.io)
-  } catch (failure) {
-    const mayAsk = context.mayAsk && plan.inputs.every(canBeReadTwice)
-    if (!isInputError(failure) || !mayAsk) throw failure
-    const { completePlan } = await import('../../import-dialogue/complete-plan.js')
-    const shownLines = new Set<string>()
-    const showOutcomes = (complete: ImportPlan) => showDryRun(complete, context, shownLines)
-    const complete = await completePlan({ plan, failure, context, argv, showOutcomes })
-    return { ...(await examinePlan(complete, context.io)), shownLines }
+    const inputs = await examinePlan(plan, context.io)
+    if (!needsOwnIds(plan) || !mayAsk()) return inputs
+    const firstReader = await findIds(inputs.firstReader)
+    if (firstReader) return { ...inputs, firstReader }
+  } catch (error) {
+    if (!isInputError(error) || !mayAsk()) throw error
+    failure = error
+  }
+  const { completePlan } = await import('../../import-dialogue/complete-plan.js')
+  const shownLines = new Set<string>()
+  const showOutcomes = (complete: ImportPlan) => showDryRun(complete, context, shownLines)
+  const complete = await completePlan({ plan, failure, context, argv, showOutcomes })
+  return { ...(await examinePlan(complete, context.io)), shownLines }
+}
+
+/** @returns undefined if the first records can be read, but none of them has an id */
+async function findIds(reader: InputReader): Promise<InputReader | undefined> {
+  let hasIds = false
+  try {
+    const { first, all } = await peek(reader.chunks)
+    const { ids, problems } = first ?? new Chunk()
+    hasIds = ids.length === problems.size || ids.some((id) => typeof id === 'bigint')
+    return hasIds ? { ...reader, chunks: all } : undefined
+  } finally {
+    if (!hasIds) reader.close()
   }
 }
 
