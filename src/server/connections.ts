@@ -89,6 +89,7 @@ export class Connections {
    */
   #phase: 'reading' | 'pausing' | 'resuming' = 'reading'
   #pauseCount = 0
+  #previousTurn = Promise.resolve()
 
   constructor(options: ConnectionsOptions) {
     this.#options = options
@@ -211,6 +212,15 @@ export class Connections {
       countBefore = this.#acceptedCount
       await nextIteration()
     }
+  }
+
+  /**
+   * Waits for an iteration in which no other list begins: each one blocks the event loop, and the
+   * requests of other tokens come in between.
+   */
+  waitForTurn(): Promise<void> {
+    this.#previousTurn = this.#previousTurn.then(() => this.waitUntilAllAccepted())
+    return this.#previousTurn
   }
 
   async #pauseAll(): Promise<void> {

@@ -118,8 +118,7 @@ async function runOperation(state: RequestState, options: HandlerOptions): Promi
   const cost = findCost(operation, query, findMaxBodyBytes(headers))
   const release = await options.quotas.acquire(state.caller.name, cost, response)
   try {
-    // No connection is accepted while a list or a search blocks the event loop.
-    if (cost !== 'small') await connections.waitUntilAllAccepted()
+    if (cost !== 'small') await connections.waitForTurn()
     // Until its whole body has arrived, a request may get a 408 or a 400. So the store must not be
     // asked before that.
     state.input = { response, idText: route.idText, query, body: await body.read() }
