@@ -13,7 +13,7 @@ import {
 import { shorten } from '../platform/escape.js'
 import { readText } from '../platform/text-files.js'
 import type { InputPlant } from '../stores/next-id.js'
-import type { CommandContext } from './command-context.js'
+import type { CommandContext } from './context.js'
 import type { GlobalOptions } from './global-options.js'
 
 export interface PlantOptions extends GlobalOptions {

@@ -7,7 +7,7 @@ import type { Io } from '../../platform/io.js'
 import { addCount, type CountQuery, type FieldCounts, pageRows } from '../../stores/query.js'
 import type { Store } from '../../stores/store.js'
 import type { PlantsCommand } from '../command.js'
-import { CommandContext } from '../command-context.js'
+import { CommandContext } from '../context.js'
 import { addFilters, type FilterOptions } from '../options.js'
 
 interface CountOptions extends FilterOptions {

@@ -8,7 +8,7 @@ import { hasCapability } from '../../stores/kinds.js'
 import { createNext, findNextId, type InputPlant } from '../../stores/next-id.js'
 import type { Store } from '../../stores/store.js'
 import type { PlantsCommand } from '../command.js'
-import { CommandContext } from '../command-context.js'
+import { CommandContext } from '../context.js'
 import { addRetry, rareOptionsHeading, warnOfEmptyTexts } from '../options.js'
 import { type PlantOptions, readPlant } from '../plant-input.js'
 

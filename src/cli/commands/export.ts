@@ -24,7 +24,7 @@ import { createNoStoreError } from '../../stores/address.js'
 import { findKind } from '../../stores/kinds.js'
 import type { Store } from '../../stores/store.js'
 import type { PlantsCommand } from '../command.js'
-import { CommandContext } from '../command-context.js'
+import { CommandContext } from '../context.js'
 import { addQuery, type QueryOptions } from '../options.js'
 
 interface ExportOptions extends QueryOptions {

@@ -1,7 +1,7 @@
 import { fieldNames } from '../../plant/fields.js'
 import type { Io } from '../../platform/io.js'
 import type { PlantsCommand } from '../command.js'
-import { CommandContext } from '../command-context.js'
+import { CommandContext } from '../context.js'
 import { addQuery, type QueryOptions } from '../options.js'
 import { runInPager } from '../pager.js'
 
