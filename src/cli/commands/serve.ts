@@ -1,14 +1,12 @@
 import { once } from 'node:events'
-import { readFileSync, statSync } from 'node:fs'
 import { Option } from 'commander'
 import { readServeToken } from '../../auth/token.js'
 import { parseNonEmptyString } from '../../config/option-values.js'
-import { createUsageError, ignoreSystemError, isWindows, PlantsError } from '../../errors.js'
+import { createUsageError, isWindows, PlantsError } from '../../errors.js'
 import { toJson } from '../../plant/json.js'
 import { readKeyPair } from '../../platform/certificates.js'
 import { escapeControlChars, redact, redactJson } from '../../platform/escape.js'
 import type { Io } from '../../platform/io.js'
-import { quoteWord } from '../../platform/shell.js'
 import { createFixedTokenSource, type TokenSource } from '../../server/authenticate.js'
 import type { ServiceOptions } from '../../server/service.js'
 import { TokenCache } from '../../server/token-cache.js'
@@ -122,7 +120,6 @@ function buildServiceOptions(options: ServeOptions, context: CommandContext): Se
   const neverAborted = new AbortController().signal
   const runtime = { getStopSignal: () => neverAborted, now: io.now, random: io.random }
   const fixedToken = readServeToken(io)
-  const connectionLimit = limitToOpenFiles(options.connectionLimit, findOpenFileLimit())
   return {
     openStore: async (events) =>
       openStoreToServe(
@@ -134,10 +131,6 @@ function buildServiceOptions(options: ServeOptions, context: CommandContext): Se
       fixedToken === undefined
         ? openStoredTokens(tokens, context)
         : openFixedToken(fixedToken, options.allow ?? ['create'], offeredRights),
-    listWarnings: () => [
-      ...listKeyWarnings(options, io),
-      ...listLimitWarnings(options.connectionLimit, connectionLimit),
-    ],
     listen: socket === undefined ? { host, port } : { path: io.resolvePath(socket) },
     allow: options.allow,
     cors: options.cors ?? [],
@@ -146,7 +139,7 @@ function buildServiceOptions(options: ServeOptions, context: CommandContext): Se
     usesStoreTokens: fixedToken === undefined,
     limits: {
       requestTimeoutMs: options.requestTimeout,
-      connectionLimit,
+      connectionLimit: options.connectionLimit,
     },
     timeoutMs,
     log: {
@@ -233,38 +226,6 @@ function formatCreateToken({ storeFlag }: CommandContext): string {
   return `plants tokens create${storeFlag}`
 }
 
-/**
- * How many open files are reserved for everything but the connections of clients: the store with
- * its log, the log of the service, the admin port, and the files that Node.js has open, with a
- * margin.
- */
-const reservedFiles = 128
-
-/**
- * Returns how many connections fit into the limit of open files. At that limit, every new
- * connection would be closed without an answer, so that a stranger with many connections could lock
- * out everybody.
- */
-function limitToOpenFiles(connectionLimit: number, openFileLimit: number | undefined): number {
-  if (openFileLimit === undefined) return connectionLimit
-  // A limit below 256 files is divided equally.
-  const usableFiles = Math.max(openFileLimit - reservedFiles, Math.ceil(openFileLimit / 2))
-  return Math.min(connectionLimit, usableFiles)
-}
-
-/** Returns how many files this process may have open at once, where Linux says so. */
-function findOpenFileLimit(): number | undefined {
-  const limits = ignoreSystemError(() => readFileSync('/proc/self/limits', 'latin1')) ?? ''
-  const softLimit = /^Max open files +(?<soft>\d+)/m.exec(limits)?.groups?.['soft']
-  return softLimit === undefined ? undefined : Number(softLimit)
-}
-
-function listLimitWarnings(requestedLimit: number, effectiveLimit: number): string[] {
-  if (effectiveLimit >= requestedLimit) return []
-  const limit = `This process may have open files for only ${effectiveLimit} connections`
-  return [`${limit}. For ${requestedLimit}, raise LimitNOFILE= in systemd, or ulimit -Hn as root`]
-}
-
 async function hasValidToken(tokens: TokenStore, timeMs: number): Promise<boolean> {
   for await (const page of tokens.list())
     if (page.some((token) => isValidToken(token, timeMs))) return true
@@ -277,12 +238,4 @@ function findTlsFiles({ tlsCert, tlsKey }: ServeOptions, io: Io): ServiceOptions
     throw createUsageError('TLS needs both --tls-cert and --tls-key', 'Add the other option')
   const paths = [io.resolvePath(tlsCert), io.resolvePath(tlsKey)] as const
   return { paths, read: () => readKeyPair(...paths, { cert: '--tls-cert', key: '--tls-key' }) }
-}
-
-function listKeyWarnings({ tlsKey }: ServeOptions, io: Io): string[] {
-  if (tlsKey === undefined || isWindows) return []
-  const path = io.resolvePath(tlsKey)
-  const { mode = 0 } = statSync(path, { throwIfNoEntry: false }) ?? {}
-  if ((mode & 0o077) === 0) return []
-  return [`Other users can read the TLS key. Fix it with: chmod 600 ${quoteWord(path)}`]
 }
