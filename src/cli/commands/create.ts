@@ -33,7 +33,7 @@ export function define(command: PlantsCommand): void {
     .optionsGroup(rareOptionsHeading)
     .value(
       '--idempotency-key <key>',
-      'key that makes a create with an id safe to repeat: each run returns the same plant',
+      'key that makes a create with a number as --id safe to repeat: each run returns the same plant',
       parseIdempotencyKey,
     )
   addRetry(command)

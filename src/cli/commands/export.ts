@@ -34,7 +34,7 @@ interface ExportOptions extends QueryOptions {
 export function define(command: PlantsCommand): void {
   command
     .description(
-      'Write plants to a file, in the format that its name implies, or to stdout as NDJSON.',
+      'Write plants to a file, in the format of --output or of its name, or to stdout as NDJSON.',
     )
     .argument(
       '[file]',

@@ -45,7 +45,7 @@ export function define(command: PlantsCommand): void {
     )
     .value(
       '--rejects <path>',
-      'write the rejected records and the reasons to this file: CSV for a table, NDJSON for JSON',
+      'write the rejected records and the reasons to this new file: .csv for a table, .ndjson for JSON',
       parseRejectsPath,
     )
     .addOption(
