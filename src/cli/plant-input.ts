@@ -140,24 +140,11 @@ async function acceptPlant(
   const value = usesNextId && isObject(input) ? { ...input, id: placeholderId } : input
   const plant = parsePlant(value)
   const unknownFields = isObject(value) ? listUnknownFields(value).map(shorten) : []
+  // The warning precedes an error, because the name of a missing field may be misspelled.
+  if (unknownFields.length > 0) await reporter.warn(describeUnknownFields(unknownFields), 'warning')
   if (!plant) {
     const { findProblems } = await import('../plant/schema.js')
-    const problems = findProblems(value)
-    // The name of a missing field may be misspelled in the input.
-    const isMissing = problems.some((problem) => problem.endsWith('is missing'))
-    const unknownFieldReasons =
-      isMissing && unknownFields.length > 0 ? [`unknown: ${quote(unknownFields)}`] : []
-    throw new PlantsError('invalid', describeInvalidPlant([...problems, ...unknownFieldReasons]), {
-      hint,
-    })
+    throw new PlantsError('invalid', describeInvalidPlant(findProblems(value)), { hint })
   }
-  if (unknownFields.length > 0) await reporter.warn(describeUnknownFields(unknownFields), 'warning')
   return usesNextId ? { ...plant, id: 'next' } : plant
-}
-
-function quote(names: readonly string[]): string {
-  return names
-    .slice(0, 8)
-    .map((name) => JSON.stringify(name))
-    .join(', ')
 }
