@@ -12,6 +12,8 @@ import {
 } from '../plant/plant.js'
 import { shorten } from '../platform/escape.js'
 import { readText } from '../platform/text-files.js'
+import { describeTakenId } from '../stores/change.js'
+import { hasCapability } from '../stores/kinds.js'
 import type { InputPlant } from '../stores/next-id.js'
 import type { CommandContext } from './context.js'
 import type { GlobalOptions } from './global-options.js'
@@ -95,9 +97,31 @@ async function readPlantFromOptions(
     // A create that is repeated with its idempotency key must have the same id again, but the store
     // would choose another one.
     const mayBeNext = idempotencyKey === undefined
-    return askForPlant({ id: parsedId, name, tag }, mayBeNext, context.io)
+    // A create that is repeated with its key finds its own plant.
+    const checkId = async (askedId: InputPlant['id']) => {
+      if (askedId !== 'next' && mayBeNext) await assertIdIsFree(askedId, context)
+    }
+    return askForPlant({ id: parsedId, name, tag }, { mayBeNext, checkId }, context.io)
   }
   return acceptPlant(fields, usesNextId, optionsHint, context)
+}
+
+/**
+ * Ends a create whose id is taken before a person answers further questions. A service, which may
+ * not let the token read, finds that itself.
+ */
+async function assertIdIsFree(id: bigint, context: CommandContext): Promise<void> {
+  if (!hasCapability(context.address, 'direct')) return
+  const store = await (await context.createDirectOpener()).openExisting()
+  const plants = await store?.get([id]).finally(() => store.close())
+  if (!plants?.has(id)) return
+  const hint = formatShowHint(id, context)
+  throw new PlantsError('conflict', describeTakenId(id), { hint })
+}
+
+/** Formats the hint for an id that is taken. */
+export function formatShowHint(id: bigint, { storeFlag }: CommandContext): string {
+  return `To show it: plants get ${id}${storeFlag}`
 }
 
 /** A valid id, with which the other fields of a plant are checked before it has its id. */

@@ -10,7 +10,7 @@ import type { Store } from '../../stores/store.js'
 import type { PlantsCommand } from '../command.js'
 import { CommandContext } from '../context.js'
 import { addRetry, rareOptionsHeading, warnOfEmptyTexts } from '../options.js'
-import { type PlantOptions, readPlant } from '../plant-input.js'
+import { formatShowHint, type PlantOptions, readPlant } from '../plant-input.js'
 
 interface CreateOptions extends PlantOptions {
   dryRun?: true
@@ -123,15 +123,10 @@ async function previewCreate(
 }
 
 /** The error of a conflict says how to show the plant that has the given id. */
-function addConflictHint(
-  error: unknown,
-  { id }: InputPlant,
-  { storeFlag }: CommandContext,
-): unknown {
+function addConflictHint(error: unknown, { id }: InputPlant, context: CommandContext): unknown {
   const isConflict = error instanceof PlantsError && error.kind === 'conflict'
   if (!isConflict || id === 'next') return error
-  const hint = `To show it: plants get ${id}${storeFlag}`
-  return new PlantsError('conflict', error.message, { ...error, hint })
+  return new PlantsError('conflict', error.message, { ...error, hint: formatShowHint(id, context) })
 }
 
 function parseIdempotencyKey(flag: string, key: string): string {
