@@ -22,10 +22,7 @@ const familiarWords: ReadonlyMap<string, string> = new Map([
   ['login', 'To save a token: plants auth login --store ADDRESS'],
   ['status', 'To check the store: plants doctor'],
   ['--json', 'For output in JSON: --output json'],
-  [
-    '--format',
-    'A file has the format of its name, as in plants.csv: elsewhere, --output chooses it',
-  ],
+  ['--format', 'A file has the format of its name: elsewhere, --output chooses it'],
   ['--force', 'If the command asks for a confirmation, add --yes'],
   ['--yes', 'To be asked nothing: --no-input'],
   ['--update', 'To change plants that exist: plants import FILE --if-exists update'],
@@ -53,7 +50,7 @@ export function explainCommandLineError({ command, code, message }: CommandLineE
   const { registeredArguments, args } = command
   switch (code) {
     case 'commander.unknownCommand':
-      return createUnknownWordError('command', args[0] ?? '', suggestion, path)
+      return createUnknownWordError('command', args[0] ?? '', command, suggestion)
     case 'commander.unknownOption':
       return createUnknownOptionError(command, sentence, suggestion)
     case 'commander.excessArguments': {
@@ -87,10 +84,6 @@ function splitMessage(message: string): [sentence: string, suggestion: string | 
   return [sentence.replace(/^error: /, ''), suggestion || undefined]
 }
 
-export function createUnknownCommandError(parent: Command, word: string): PlantsError {
-  return createUnknownWordError('command', word, undefined, getCommandPath(parent))
-}
-
 function createUnknownOptionError(
   command: Command,
   sentence: string,
@@ -110,15 +103,17 @@ function createUnknownOptionError(
   // Commander compares whole names, so for `--idem` it would suggest `--id`.
   const matches = command.options.filter(({ long, hidden }) => !hidden && long?.startsWith(option))
   const hint = matches.length === 1 ? `Did you mean ${matches[0]?.long}?` : suggestion
-  return createUnknownWordError('option', option, hint, getCommandPath(command))
+  return createUnknownWordError('option', option, command, hint)
 }
 
-function createUnknownWordError(
+/** Creates the error of a word that the command does not know. */
+export function createUnknownWordError(
   noun: 'command' | 'option',
   word: string,
-  suggestion: string | undefined,
-  path: string,
+  command: Command,
+  suggestion?: string,
 ): PlantsError {
+  const path = getCommandPath(command)
   // The words of other programs are commands of the program itself, and none of `plants stores`.
   const key = noun === 'command' ? `${path} ${word}`.trim() : word
   const hint = familiarWords.get(key) ?? suggestion ?? formatHelpHint(path)

@@ -1,12 +1,18 @@
 import { once } from 'node:events'
 import { Option } from 'commander'
 import { readServeToken } from '../../auth/token.js'
-import { parseNonEmptyString } from '../../config/option-values.js'
+import {
+  createDurationParser,
+  createNumberParser,
+  createValueError,
+  parseNonEmptyString,
+} from '../../config/option-values.js'
 import { createUsageError, isWindows, PlantsError } from '../../errors.js'
 import { toJson } from '../../plant/json.js'
 import { readKeyPair } from '../../platform/certificates.js'
 import { escapeControlChars, redact, redactJson } from '../../platform/escape.js'
 import type { Io } from '../../platform/io.js'
+import { parseUrl } from '../../platform/urls.js'
 import { createFixedTokenSource, type TokenSource } from '../../server/authenticate.js'
 import type { ServiceOptions } from '../../server/service.js'
 import { TokenCache } from '../../server/token-cache.js'
@@ -18,7 +24,6 @@ import type { PlantsCommand } from '../command.js'
 import { CommandContext } from '../context.js'
 import type { GlobalOptions } from '../global-options.js'
 import { parseRights, rareOptionsHeading, rightsRule } from '../options.js'
-import { parseLimit, parseOrigin, parsePort, parseTimer } from '../serve-values.js'
 
 interface ServeOptions extends GlobalOptions {
   host: string
@@ -39,6 +44,25 @@ interface ServeOptions extends GlobalOptions {
 }
 
 const loopback = '127.0.0.1'
+
+const parsePort = createNumberParser('a port', 0, 65_535, '4010')
+const parseLimit = createNumberParser('a whole number', 1, Number.MAX_SAFE_INTEGER, '2000')
+const parseTimer = createDurationParser('a duration from 1ms to 24d', 1, 24 * 86_400_000, '30s')
+
+/**
+ * Parses one more value of --cors. An origin must be written as `new URL(…).origin` writes it,
+ * because it is compared with the string that browsers send:
+ * https://developer.mozilla.org/en-US/docs/Web/HTTP/Headers/Origin.
+ */
+function parseOrigin(text: string, previousOrigins: string[] = []): string[] {
+  if (text === '*' || parseUrl(text)?.origin === text) return [...previousOrigins, text]
+  throw createValueError(
+    '--cors',
+    'an origin without a path, or *',
+    text,
+    'https://garden.example.com',
+  )
+}
 
 export function define(command: PlantsCommand): void {
   command
