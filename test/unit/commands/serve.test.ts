@@ -219,19 +219,17 @@ describe('a service does not start', () => {
       execFileSync('openssl', encrypt.split(' '))
       const hint =
         'Give --tls-cert the certificate in PEM, and --tls-key its key in PEM without a passphrase'
-      for (const [cert, key, message] of [
-        [empty, keyPath, `${empty} contains no PEM certificate`],
-        [keyPath, path, `${keyPath} contains no PEM certificate, only PRIVATE KEY`],
-        [path, path, `${path} contains no PEM key, only CERTIFICATE`],
-        [path, empty, `${empty} contains no PEM key`],
+      for (const [cert, key] of [
+        [empty, keyPath],
+        [keyPath, path],
+        [path, path],
+        [path, empty],
+        [path, locked],
       ] as const) {
+        const message = `${cert} and ${key} are not a certificate and the key for it`
         const failure = await failureOf(['--tls-cert', cert, '--tls-key', key])
         expect(failure).toMatchObject({ code: 2, error: 400, message, hint })
       }
-      expect(await failureOf(['--tls-cert', path, '--tls-key', locked])).toMatchObject({
-        message: `The key ${locked} has a passphrase`,
-        hint: 'Remove the passphrase: openssl pkey -in KEY -out NEWKEY',
-      })
     },
   )
 
