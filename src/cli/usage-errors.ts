@@ -67,7 +67,10 @@ export function explainCommandLineError({ command, code, message }: CommandLineE
       return createUsageError(`${/--[\w-]+/.exec(sentence)?.[0]} needs a value`, usageHint)
     default:
       // Two options exclude each other: "option '--socket <path>' cannot be used with option …".
-      return createUsageError(sentence.charAt(0).toUpperCase() + sentence.slice(1), leaveOutHint)
+      return createUsageError(
+        sentence.replace(/option '(?:-\w, )?(--[\w-]+)[^']*'/g, '$1'),
+        leaveOutHint,
+      )
   }
 }
 
