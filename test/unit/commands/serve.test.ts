@@ -119,11 +119,11 @@ describe('a service does not start', () => {
   })
 
   test.skipIf(isWindows).each([
-    ['--port', '0', '--port'],
-    ['--host', '127.0.0.1', '--host'],
-  ])('at a socket and a %s (needs Unix sockets)', async (flag, value, option) => {
+    ['--port', '0'],
+    ['--host', '127.0.0.1'],
+  ])('at a socket and a %s (needs Unix sockets)', async (flag, value) => {
     const args = ['--socket', join(user.home, 'socket'), flag, value]
-    const message = `--socket cannot be used with ${option}`
+    const message = `--socket cannot be used with ${flag}`
     const hint = 'Leave one of them out'
     expect(await failureOf(args)).toMatchObject({ code: 2, error: 400, message, hint })
   })
