@@ -1,43 +1,23 @@
-// Writes the manual pages, man/plants.1, man/plants-create.1 and so on. They are made of the
-// commands of commander, as the help is, so that they need no change when an option is added. They
+// Writes the manual pages, man/plants.1, man/plants-create.1 and so on. They are made of what
+// `plants help --output json` prints, so that they need no change when an option is added. They
 // are in the language of roff: https://man7.org/linux/man-pages/man7/groff_man.7.html.
-import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { execFileSync } from 'node:child_process'
+import { mkdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { pathToFileURL } from 'node:url'
-import { Help } from 'commander'
-import { rolldown } from 'rolldown'
 import packageJson from '../package.json' with { type: 'json' }
-import { rawText } from './build/raw-text.mjs'
 
 const root = join(import.meta.dirname, '..')
-const cache = join(root, 'node_modules/.cache/plants-man')
 const folder = join(root, 'man')
 
-const bundle = await rolldown({
-  input: { program: join(root, 'src/cli/program/program.ts') },
-  platform: 'node',
-  external: /^(node:|@?[a-z][\w./-]*$)/, // Modules of Node.js and packages are not bundled.
-  plugins: [rawText],
-  logLevel: 'warn',
-})
-await bundle.write({
-  dir: cache,
-  cleanDir: true,
-  entryFileNames: '[name].mjs',
-  chunkFileNames: '[name]-[hash].mjs',
-})
-const { buildProgram } = await import(pathToFileURL(join(cache, 'program.mjs')).href)
-// The program is built and not run, so it needs no more of `io` than these two members.
-const io = { stdout: { isTerminal: true, columns: 72 }, env: { NO_COLOR: '1' } }
-const program = await buildProgram(io)
-const commands = program.commands.filter((command) => command.name() !== 'help')
-const help = program.createHelp()
-help.prepareContext({ helpWidth: 72 })
+const helpWords = [join(root, 'bin/plants.js'), 'help', '--output', 'json']
+const env = { ...process.env, NODE_DISABLE_COMPILE_CACHE: '1' }
+const program = JSON.parse(execFileSync(process.execPath, helpWords, { encoding: 'utf8', env }))
+const commands = program.commands.filter(({ name }) => name !== 'help')
 
 rmSync(folder, { recursive: true, force: true })
 mkdirSync(folder)
 writePage('plants', formatProgramPage())
-for (const command of commands) writePage(`plants-${command.name()}`, formatCommandPage(command))
+for (const command of commands) writePage(`plants-${command.name}`, formatCommandPage(command))
 
 /** Writes a page, whose lines may be in lists of lists. */
 function writePage(name, page) {
@@ -45,54 +25,38 @@ function writePage(name, page) {
 }
 
 function formatProgramPage() {
-  const pages = commands.map((command) => [`plants-${command.name()}(1)`, command.summary()])
+  const pages = commands.map(({ name, summary }) => [`plants-${name}(1)`, summary])
   return [
     formatHead('plants', 'create, import, list, export and serve plants'),
-    formatSection('SYNOPSIS', '.B plants', escapeRoff('<command> [options]')),
+    formatSection('SYNOPSIS', formatSynopsis(program)),
     formatSection('DESCRIPTION', escapeRoff('Create, import, list, export and serve plants.')),
     formatSection('COMMANDS', formatTerms(pages)),
-    formatSection('OPTIONS', formatOptions(program.options)),
-    formatSection('ENVIRONMENT', formatTerms(readVariables())),
-    formatSection('EXIT STATUS', formatTerms(readExitCodes())),
+    formatSection('OPTIONS', formatOptions(program)),
+    formatSection('ENVIRONMENT', formatTerms(Object.entries(program.variables))),
+    formatSection('EXIT STATUS', formatTerms(Object.entries(program.exitCodes))),
     formatSection('EXAMPLES', formatVerbatim(program.examples)),
     formatSection('SEE ALSO', escapeRoff(pages.map(([page]) => page).join(', '))),
   ]
 }
 
-/** Reads the environment variables with their meanings from the tables of the documentation. */
-function readVariables() {
-  const page = readFileSync(join(root, 'docs/settings.md'), 'utf8')
-  const settingRows = page.matchAll(/^\|[^|]+\| `(?<option>--[\w-]+)` \| `(?<name>[A-Z_]+)` \|/gm)
-  const otherRows = page.matchAll(/^\| (?<names>`[A-Z][^|]+) \| (?<meaning>[^|]+) \|$/gm)
-  return [
-    ...Array.from(settingRows, ({ groups = {} }) => [groups.name, `as ${groups.option}`]),
-    ...Array.from(otherRows, ({ groups = {} }) => [
-      groups.names.replaceAll('`', ''),
-      groups.meaning.replace(/\[(?<text>[^\]]+)\]\([^)]+\)/g, '$<text>').replaceAll('`', ''),
-    ]),
-  ]
-}
-
-/** Reads each exit code with its meaning from the table of the documentation. */
-function readExitCodes() {
-  const page = readFileSync(join(root, 'docs/scripting.md'), 'utf8')
-  const rows = page.matchAll(/^\| (?<code>\d+) \| (?<meaning>.+) \|.*\|$/gm)
-  return Array.from(rows, ({ groups = {} }) => [groups.code, groups.meaning.replaceAll('`', '')])
-}
-
 function formatCommandPage(command) {
-  const { examples } = command
-  const hasSubcommands = command.commands.length > 0
-  const commandArguments = formatArguments(command)
-  const otherNames = command.aliases().map((alias) => `plants ${alias}`)
-  const aliases = otherNames.length > 0 ? ['.PP', escapeRoff(`Also: ${otherNames.join(', ')}`)] : []
+  const { name, aliases, examples, commands: subcommands } = command
+  const otherNames = aliases.map((alias) => `plants ${alias}`)
+  const hasSubcommands = subcommands.length > 0
+  const synopses = (hasSubcommands ? subcommands : [command]).map(formatSynopsis)
   return [
-    formatHead(`plants-${command.name()}`, command.summary()),
-    formatSection('SYNOPSIS', formatSynopses(hasSubcommands ? command.commands : [command])),
-    formatSection('DESCRIPTION', escapeRoff(command.description()), aliases),
-    commandArguments.length === 0 ? [] : formatSection('ARGUMENTS', commandArguments),
-    hasSubcommands ? formatSubcommands(command.commands) : formatOptionSections(command),
-    examples.length === 0 ? [] : formatSection('EXAMPLES', formatVerbatim(examples)),
+    formatHead(`plants-${name}`, command.summary),
+    formatSection(
+      'SYNOPSIS',
+      synopses.map((synopsis) => [synopsis, '.br']),
+    ),
+    formatSection('DESCRIPTION', escapeRoff(command.description)),
+    otherNames.length > 0 ? ['.PP', escapeRoff(`Also: ${otherNames.join(', ')}`)] : [],
+    command.arguments.length > 0 ? formatSection('ARGUMENTS', formatArguments(command)) : [],
+    hasSubcommands
+      ? formatSection('COMMANDS', subcommands.map(formatSubcommand))
+      : formatSection('OPTIONS', formatOptions(command)),
+    examples.length > 0 ? formatSection('EXAMPLES', formatVerbatim(examples)) : [],
     formatSection(
       'SEE ALSO',
       escapeRoff('plants(1), for the options of every command, the environment and the exit codes'),
@@ -109,50 +73,39 @@ function formatSection(title, ...lines) {
   return [`.SH ${title}`, lines]
 }
 
-function formatSynopses(commandList) {
-  return commandList.map((command, index) => [index > 0 ? '.br' : [], formatSynopsis(command)])
+function formatSynopsis({ usage }) {
+  const [name, operands] = usage.split(/ (?=[[<])(.*)/)
+  return [`.B ${escapeRoff(name)}`, escapeRoff(operands)]
 }
 
-function formatSynopsis(command) {
-  const [name, operands] = new Help()
-    .commandUsage(command)
-    .replace(/\|[\w-]+/g, '') // This leaves out aliases: `create|new` becomes `create`.
-    .split(' [options]')
-  return [`.B ${escapeRoff(name)}`, escapeRoff(`[options]${operands}`)]
-}
-
-function formatSubcommands(commandList) {
-  const subcommands = commandList.map((command) => [
-    `.SS ${escapeRoff(command.name())}`,
-    escapeRoff(command.description()),
+function formatSubcommand(command) {
+  return [
+    `.SS ${escapeRoff(command.name)}`,
+    escapeRoff(command.description),
     formatArguments(command),
-    [...groupOptions(command).values()].map(formatOptions),
-  ])
-  return formatSection('COMMANDS', subcommands)
+    formatOptions(command),
+  ]
 }
 
 function formatArguments(command) {
   return formatTerms(
-    help
-      .visibleArguments(command)
-      .map((argument) => [help.argumentTerm(argument), help.argumentDescription(argument)]),
+    command.arguments.map((argument) => [argument.name, formatDescription(argument)]),
   )
 }
 
-/** Groups the options of a command as its help does, without --help, which each command has. */
-function groupOptions(command) {
-  const options = help.visibleOptions(command).filter((option) => option !== program.helpOption)
-  return help.groupItems([], options, (option) => option.helpGroupHeading ?? 'Options:')
+/** Formats the options, without --help, which each command has. */
+function formatOptions(command) {
+  const options = command.options.filter(({ name }) => name !== '--help')
+  return formatTerms(options.map((option) => [option.flags, formatDescription(option)]))
 }
 
-function formatOptionSections(command) {
-  return Array.from(groupOptions(command), ([heading, options]) =>
-    formatSection(heading.replace(':', '').toUpperCase(), formatOptions(options)),
-  )
-}
-
-function formatOptions(options) {
-  return formatTerms(options.map((option) => [option.flags, help.optionDescription(option)]))
+/** Adds the choices and the default. The description of --output has its choices. */
+function formatDescription({ name, description, choices, default: defaultValue }) {
+  const details = [
+    choices && name !== '--output' ? `choices: ${choices.join(', ')}` : [],
+    defaultValue === undefined ? [] : `default: ${defaultValue}`,
+  ].flat()
+  return details.length > 0 ? `${description} (${details.join('; ')})` : description
 }
 
 function formatTerms(rows) {

@@ -4,7 +4,7 @@
 import {
   createDurationParser,
   createValueError,
-  findChoice,
+  parseChoice,
   parseCount,
 } from '../config/option-values.js'
 import type { Reporter } from '../output/reporter.js'
@@ -82,11 +82,10 @@ export const rightsRule = `separated by commas: ${rights.join(', ')}`
 
 /** Parses rights such as `create,read` into the order of `rights`, each of them once. */
 export function parseRights(flag: string, text: string): readonly Right[] {
-  const chosenRights = text.split(',').map((name) => findChoice(rights, name.trim()))
-  if (!chosenRights.includes(undefined))
-    return rights.filter((right) => chosenRights.includes(right))
-  const rule = `one or more of ${rights.join(', ')}`
-  throw createValueError(flag, rule, text, 'create,read')
+  const chosenRights = text
+    .split(',')
+    .map((name) => parseChoice(flag, name.trim(), rights, `For example: ${flag} create,read`))
+  return rights.filter((right) => chosenRights.includes(right))
 }
 
 export function parseId(flag: string, text: string): bigint {

@@ -19,7 +19,7 @@ import {
 } from '../stores/change.js'
 import { planChanges } from '../stores/plan.js'
 import type { Store } from '../stores/store.js'
-import type { CommandContext } from './command-context.js'
+import type { CommandContext } from './context.js'
 
 interface ChangeOptions {
   isDryRun: boolean

@@ -12,8 +12,10 @@ import {
 } from '../plant/plant.js'
 import { shorten } from '../platform/escape.js'
 import { readText } from '../platform/text-files.js'
+import { describeTakenId } from '../stores/change.js'
+import { hasCapability } from '../stores/kinds.js'
 import type { InputPlant } from '../stores/next-id.js'
-import type { CommandContext } from './command-context.js'
+import type { CommandContext } from './context.js'
 import type { GlobalOptions } from './global-options.js'
 
 export interface PlantOptions extends GlobalOptions {
@@ -95,9 +97,31 @@ async function readPlantFromOptions(
     // A create that is repeated with its idempotency key must have the same id again, but the store
     // would choose another one.
     const mayBeNext = idempotencyKey === undefined
-    return askForPlant({ id: parsedId, name, tag }, mayBeNext, context.io)
+    // A create that is repeated with its key finds its own plant.
+    const checkId = async (askedId: InputPlant['id']) => {
+      if (askedId !== 'next' && mayBeNext) await assertIdIsFree(askedId, context)
+    }
+    return askForPlant({ id: parsedId, name, tag }, { mayBeNext, checkId }, context.io)
   }
   return acceptPlant(fields, usesNextId, optionsHint, context)
+}
+
+/**
+ * Ends a create whose id is taken before a person answers further questions. A service, which may
+ * not let the token read, finds that itself.
+ */
+async function assertIdIsFree(id: bigint, context: CommandContext): Promise<void> {
+  if (!hasCapability(context.address, 'direct')) return
+  const store = await (await context.createDirectOpener()).openExisting()
+  const plants = await store?.get([id]).finally(() => store.close())
+  if (!plants?.has(id)) return
+  const hint = formatShowHint(id, context)
+  throw new PlantsError('conflict', describeTakenId(id), { hint })
+}
+
+/** Formats the hint for an id that is taken. */
+export function formatShowHint(id: bigint, { storeFlag }: CommandContext): string {
+  return `To show it: plants get ${id}${storeFlag}`
 }
 
 /** A valid id, with which the other fields of a plant are checked before it has its id. */
@@ -140,24 +164,11 @@ async function acceptPlant(
   const value = usesNextId && isObject(input) ? { ...input, id: placeholderId } : input
   const plant = parsePlant(value)
   const unknownFields = isObject(value) ? listUnknownFields(value).map(shorten) : []
+  // The warning precedes an error, because the name of a missing field may be misspelled.
+  if (unknownFields.length > 0) await reporter.warn(describeUnknownFields(unknownFields), 'warning')
   if (!plant) {
     const { findProblems } = await import('../plant/schema.js')
-    const problems = findProblems(value)
-    // The name of a missing field may be misspelled in the input.
-    const isMissing = problems.some((problem) => problem.endsWith('is missing'))
-    const unknownFieldReasons =
-      isMissing && unknownFields.length > 0 ? [`unknown: ${quote(unknownFields)}`] : []
-    throw new PlantsError('invalid', describeInvalidPlant([...problems, ...unknownFieldReasons]), {
-      hint,
-    })
+    throw new PlantsError('invalid', describeInvalidPlant(findProblems(value)), { hint })
   }
-  if (unknownFields.length > 0) await reporter.warn(describeUnknownFields(unknownFields), 'warning')
   return usesNextId ? { ...plant, id: 'next' } : plant
-}
-
-function quote(names: readonly string[]): string {
-  return names
-    .slice(0, 8)
-    .map((name) => JSON.stringify(name))
-    .join(', ')
 }

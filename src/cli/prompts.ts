@@ -12,20 +12,26 @@ import { escapeControlChars } from '../platform/escape.js'
 import type { Io } from '../platform/io.js'
 import type { InputPlant } from '../stores/next-id.js'
 
+interface IdOptions {
+  mayBeNext: boolean
+  checkId(id: InputPlant['id']): Promise<void>
+}
+
 /**
  * Asks on stderr for the fields that are not known.
  *
- * @param mayBeNext whether the store may choose the id
+ * @param options.mayBeNext whether the store may choose the id
+ * @param options.checkId throws for an id that ends the command, before the other questions
  * @throws {PlantsError} `interrupted` on Ctrl-C and Ctrl-D, and `terminated` on SIGTERM and if the
  *   terminal closes
  */
 export async function askForPlant(
   knownFields: { [field in keyof InputPlant]: InputPlant[field] | undefined },
-  mayBeNext: boolean,
+  { mayBeNext, checkId }: IdOptions,
   io: Io,
 ): Promise<InputPlant> {
   const parseId = (text: string) => (mayBeNext && text === 'next' ? 'next' : parseDecimalId(text))
-  const checkId = (text: string) =>
+  const checkIdText = (text: string) =>
     parseId(text) === undefined ? findFieldProblem('id', text) : undefined
   // An empty name is valid, but often a mistake.
   const checkName = (text: string) =>
@@ -35,7 +41,8 @@ export async function askForPlant(
   const idQuestion = mayBeNext
     ? { message: 'id, or next for the greatest id plus 1', default: 'next' }
     : { message: 'id' }
-  const id = knownFields.id ?? parseId(await ask(idQuestion, checkId, io)) ?? 'next'
+  const id = knownFields.id ?? parseId(await ask(idQuestion, checkIdText, io)) ?? 'next'
+  await checkId(id)
   const name = knownFields.name ?? (await ask({ message: 'name' }, checkName, io))
   const tag =
     knownFields.tag ?? ((await ask({ message: 'tag (Enter for none)' }, checkTag, io)) || undefined)

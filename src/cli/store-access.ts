@@ -19,12 +19,20 @@ import { findProxy } from '../platform/urls.js'
 import { type Address, type PostgresAddress, setPasswordHint } from '../stores/address.js'
 import type { Login, ServiceAccess, TokenTarget } from '../stores/credentials.js'
 import { findKind } from '../stores/kinds.js'
-import type { SettingsContext } from './settings-context.js'
+
+/** What this file uses of the context of a command, which itself loads this file. */
+interface AccessContext {
+  readonly settings: EffectiveSettings
+  readonly reporter: Reporter
+  readonly io: Io
+  readonly storeFlag: string
+  readonly timeoutMs: number
+}
 
 /** Looks up the token of a store, and returns undefined if there is none. */
 export function lookUpToken(
   target: TokenTarget,
-  { settings, timeoutMs, io }: SettingsContext,
+  { settings, timeoutMs, io }: AccessContext,
 ): Promise<Credential | undefined> {
   const { storeName, file } = settings
   const tokenCommand = settings.getValue('token-command')
@@ -44,7 +52,7 @@ export function assertTokenIsSafe(target: TokenTarget, settings: EffectiveSettin
  */
 export async function findAccess(
   target: TokenTarget,
-  context: SettingsContext,
+  context: AccessContext,
   newToken?: Credential,
 ): Promise<ServiceAccess> {
   const { settings, reporter, storeFlag, io } = context
@@ -76,7 +84,7 @@ export async function findAccess(
  * Creates a function that runs the token command again, at most once a minute. When a token
  * expires, a service rejects many requests in flight, and each of them asks for a new token.
  */
-function createRenewal(target: TokenTarget, context: SettingsContext): ServiceAccess['renew'] {
+function createRenewal(target: TokenTarget, context: AccessContext): ServiceAccess['renew'] {
   const { io } = context
   let renewal: { token: Promise<string | undefined>; startedAtMs: number } | undefined
   return () => {
@@ -103,7 +111,7 @@ async function loadSystemContext(
 /** Finds what a client of a database needs: its password and its certificates. */
 export async function findLogin(
   address: PostgresAddress,
-  { settings, reporter, io }: SettingsContext,
+  { settings, reporter, io }: AccessContext,
 ): Promise<Login> {
   const password = findPassword(address, io, (line) => reporter.log(line))
   reporter.log(`* password from ${password?.origin ?? 'no source'}`)

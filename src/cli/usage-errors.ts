@@ -7,34 +7,30 @@ import type { Command } from 'commander'
 import { assertDefined, createUsageError, type PlantsError } from '../errors.js'
 import { isPlainWord } from '../platform/escape.js'
 import { setPasswordHint } from '../stores/address.js'
-import { type CommandLineError, leaveOutHint } from './command.js'
+import { type CommandLineError, leaveOutHint, type PlantsCommand } from './command.js'
 import { formatHelpHint, getCommandPath } from './command-names.js'
-
-const searchHint = 'To search: plants list --search TEXT'
 
 /**
  * Hints for commands and options that other programs have, at most 16. Each is true for every
  * command, so that none leads into a second error.
  */
 const familiarWords: ReadonlyMap<string, string> = new Map([
-  ['search', searchHint],
-  ['find', searchHint],
+  ['search', 'To search: plants list --search TEXT'],
   ['edit', 'To change a plant: plants update ID --name TEXT'],
   ['view', 'To show a plant: plants get ID'],
   ['remove', 'To delete plants: plants delete ID'],
-  ['init', 'plants create makes the store, except in PostgreSQL: plants stores init ADDRESS'],
   ['login', 'To save a token: plants auth login --store ADDRESS'],
   ['status', 'To check the store: plants doctor'],
   ['--json', 'For output in JSON: --output json'],
-  ['--csv', 'For a list in CSV: plants list --output csv'],
-  [
-    '--format',
-    'A file has the format of its name, as in plants.csv: elsewhere, --output chooses it',
-  ],
+  ['--format', 'A file has the format of its name: elsewhere, --output chooses it'],
   ['--force', 'If the command asks for a confirmation, add --yes'],
-  ['--upsert', 'To change plants that exist: plants import FILE --if-exists update'],
+  ['--yes', 'To be asked nothing: --no-input'],
+  ['--update', 'To change plants that exist: plants import FILE --if-exists update'],
+  ['--no-header', 'To name the columns of such a table: plants import FILE --columns id,name,tag'],
+  ['--file', 'Files are arguments, as in: plants import plants.csv'],
   ['--id', 'Ids are arguments, as in: plants get 7 8'],
   ['--name', 'Names are searched with: plants list --search TEXT'],
+  ['-n', 'For the first plants only: plants list --limit 10'],
 ])
 
 /** Options with a secret are not accepted: other users can see the arguments of a process. */
@@ -49,18 +45,19 @@ const secretOptions: ReadonlyMap<string, string> = new Map([
  */
 export function explainCommandLineError({ command, code, message }: CommandLineError): PlantsError {
   const path = getCommandPath(command)
-  const usageHint = `Usage: plants ${`${path} ${command.usage()}`.trim()}. ${formatHelpHint(path)}`
+  const usageHint = formatUsageHint(command as PlantsCommand, path)
   const [sentence, suggestion] = splitMessage(message)
   const { registeredArguments, args } = command
   switch (code) {
     case 'commander.unknownCommand':
-      return createUnknownWordError('command', args[0] ?? '', suggestion, path)
+      return createUnknownWordError('command', args[0] ?? '', command, suggestion)
     case 'commander.unknownOption':
       return createUnknownOptionError(command, sentence, suggestion)
     case 'commander.excessArguments': {
-      const word = args[registeredArguments.length] ?? args[0] ?? ''
-      const words = isPlainWord(word) ? `the argument ${word}` : 'one of the arguments'
-      return createUsageError(`${path} does not take ${words}`, usageHint)
+      const index = args.length > registeredArguments.length ? registeredArguments.length : 0
+      const word = args[index] ?? ''
+      const surplus = isPlainWord(word) ? `the argument ${word}` : `argument ${index + 1}`
+      return createUsageError(`${path} does not take ${surplus}`, usageHint)
     }
     case 'commander.missingArgument': {
       const missing = assertDefined(registeredArguments[args.length])
@@ -70,8 +67,17 @@ export function explainCommandLineError({ command, code, message }: CommandLineE
       return createUsageError(`${/--[\w-]+/.exec(sentence)?.[0]} needs a value`, usageHint)
     default:
       // Two options exclude each other: "option '--socket <path>' cannot be used with option …".
-      return createUsageError(sentence.charAt(0).toUpperCase() + sentence.slice(1), leaveOutHint)
+      return createUsageError(
+        sentence.replace(/option '(?:-\w, )?(--[\w-]+)[^']*'/g, '$1'),
+        leaveOutHint,
+      )
   }
+}
+
+function formatUsageHint(command: PlantsCommand, path: string): string {
+  const usage = `Usage: plants ${`${path} ${command.usage()}`.trim()}`
+  const example = command.examples.find((line) => line.includes(`plants ${path}`))
+  return example === undefined ? usage : `${usage}, as in: ${example}`
 }
 
 /** Splits "error: unknown option '--tga'", and the line "(Did you mean --tag?)" below it. */
@@ -79,10 +85,6 @@ function splitMessage(message: string): [sentence: string, suggestion: string | 
   const sentence = message.replace(/\n\(Did you mean [^\n]*\)$/, '')
   const suggestion = message.slice(sentence.length + 2, -1)
   return [sentence.replace(/^error: /, ''), suggestion || undefined]
-}
-
-export function createUnknownCommandError(parent: Command, word: string): PlantsError {
-  return createUnknownWordError('command', word, undefined, getCommandPath(parent))
 }
 
 function createUnknownOptionError(
@@ -101,15 +103,20 @@ function createUnknownOptionError(
     )
   if (command.options.some(({ long }) => long === option) || option === '--help')
     return createUsageError(`${option} takes no value`, 'Leave it out')
-  return createUnknownWordError('option', option, suggestion, getCommandPath(command))
+  // Commander compares whole names, so for `--idem` it would suggest `--id`.
+  const matches = command.options.filter(({ long, hidden }) => !hidden && long?.startsWith(option))
+  const hint = matches.length === 1 ? `Did you mean ${matches[0]?.long}?` : suggestion
+  return createUnknownWordError('option', option, command, hint)
 }
 
-function createUnknownWordError(
+/** Creates the error of a word that the command does not know. */
+export function createUnknownWordError(
   noun: 'command' | 'option',
   word: string,
-  suggestion: string | undefined,
-  path: string,
+  command: Command,
+  suggestion?: string,
 ): PlantsError {
+  const path = getCommandPath(command)
   // The words of other programs are commands of the program itself, and none of `plants stores`.
   const key = noun === 'command' ? `${path} ${word}`.trim() : word
   const hint = familiarWords.get(key) ?? suggestion ?? formatHelpHint(path)

@@ -45,13 +45,6 @@ export function readKeyPair(
       `The key ${keyPath} ${reason}`,
       'Make sure that only you can change the key: chmod 600',
     )
-  assertHasPem(certPath, pair.cert, 'certificate', hint)
-  assertHasPem(keyPath, pair.key, 'key', hint)
-  if (encryptedKey.test(pair.key))
-    throw createInputError(
-      `The key ${keyPath} has a passphrase`,
-      'Remove the passphrase: openssl pkey -in KEY -out NEWKEY',
-    )
   let cause: unknown
   try {
     tls.createSecureContext(pair)
@@ -66,18 +59,6 @@ export function readKeyPair(
     cause,
   )
 }
-
-/** Rejects a file of another kind, such as the key in place of the certificate. */
-function assertHasPem(path: string, text: string, kind: 'certificate' | 'key', hint: string): void {
-  const labels = new Set(Array.from(text.matchAll(pemLabel), ([, label]) => label))
-  if ([...labels].some((label) => label?.endsWith(kind.toUpperCase()))) return
-  const content = labels.size > 0 ? `, only ${[...labels].join(', ')}` : ''
-  throw createInputError(`${path} contains no PEM ${kind}${content}`, hint)
-}
-
-/** Labels are upper-case words (https://www.rfc-editor.org/rfc/rfc7468). */
-const pemLabel = /^-----BEGIN ([A-Z\d ]{1,40})-----/gm
-const encryptedKey = /^(?:-----BEGIN ENCRYPTED PRIVATE KEY|Proc-Type: 4,ENCRYPTED)/m
 
 /**
  * Builds a TLS context that trusts the certificates of Node.js and of the system. From 22.15 on,

@@ -35,8 +35,6 @@ export interface ServiceOptions {
   }): Promise<DirectStore>
   /** @throws {PlantsError} `unauthorized` if no token would be accepted for anything */
   openTokenSource(tokens: TokenStore, offeredRights: readonly Right[]): Promise<TokenSource>
-  /** Lists what the operator should correct. It is logged when the service starts. */
-  listWarnings?(): string[]
   /** True if requests look up their tokens in the store: then /ready checks that this works. */
   usesStoreTokens: boolean
   listen: ListenAddress
@@ -85,7 +83,6 @@ export async function startService(options: ServiceOptions): Promise<Service> {
   const servers: (Server | SecureServer)[] = []
   try {
     const { offeredRights, permanentReason } = await chooseRights(store, options.allow, log)
-    for (const warning of options.listWarnings?.() ?? []) log.warn(warning)
     const handler = createHandler({
       handlers: createOperationHandlers(store),
       rights: offeredRights,

@@ -145,9 +145,11 @@ export function createOutcomeForExistingId(
 function describeConflict({ plant: { id }, ifExists, isFoundByName }: Create): string {
   const isDifferent = ifExists === 'same'
   if (isFoundByName) return `Plant ${id} has this name${isDifferent ? ', but its tag differs' : ''}`
-  return isDifferent
-    ? `A different plant with id ${id} already exists`
-    : `A plant with id ${id} already exists`
+  return isDifferent ? `A different plant with id ${id} already exists` : describeTakenId(id)
+}
+
+export function describeTakenId(id: bigint): string {
+  return `A plant with id ${id} already exists`
 }
 
 /**

@@ -72,17 +72,6 @@ test('the package has a manual page for each command', () => {
   expect(readdirSync(join(root, 'man')).toSorted()).toEqual(files.toSorted())
 })
 
-test('plants(1) lists the environment variables of the page about settings', () => {
-  const rows = (pages.get('docs/settings.md') ?? '').split('\n').filter((line) => /^\|/.test(line))
-  const documented = new Set(rows.join().match(/(?<=`)[A-Z][A-Z_]{2,}(?=`)/g))
-  const [, section = ''] = readFileSync(join(root, 'man/plants.1'), 'utf8').split('.SH ENVIRONMENT')
-  const listed = new Set(section.split('.SH')[0]?.match(/\b[A-Z][A-Z_]{2,}\b/g))
-  for (const folder of ['XDG_CONFIG_HOME', 'XDG_DATA_HOME', 'XDG_STATE_HOME', 'XDG_CACHE_HOME'])
-    documented.delete(folder)
-  expect(documented.size).toBeGreaterThan(15)
-  expect([...listed].toSorted()).toEqual([...documented].toSorted())
-})
-
 test.skipIf(!isInstalled('groff'))(
   'groff finds no error in a manual page, and shows examples as they are (needs groff)',
   async () => {

@@ -38,8 +38,7 @@ test.each(names)(
         rows.reduce((sum, count) => sum + count, 0),
         `${message}\n${hint}`,
       ).toBeLessThan(3)
-      // A usage line is followed by the page that explains it.
-      if (!hint?.startsWith('Usage: ')) expect(hint ?? '').not.toMatch(/[.] [A-Z]/)
+      expect(hint ?? '').not.toMatch(/[.] [A-Z]/)
     }
   },
 )

@@ -9,7 +9,7 @@ import { readText } from '../../platform/text-files.js'
 import type { TokenCheck, TokenTarget } from '../../stores/credentials.js'
 import { requireCapability } from '../../stores/kinds.js'
 import type { PlantsCommand } from '../command.js'
-import { CommandContext } from '../command-context.js'
+import { CommandContext } from '../context.js'
 import type { GlobalOptions } from '../global-options.js'
 import { assertTokenIsSafe, findAccess, lookUpToken } from '../store-access.js'
 

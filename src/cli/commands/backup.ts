@@ -6,7 +6,7 @@ import type { Io } from '../../platform/io.js'
 import { createNoStoreError } from '../../stores/address.js'
 import { requireCapability } from '../../stores/kinds.js'
 import type { PlantsCommand } from '../command.js'
-import { CommandContext } from '../command-context.js'
+import { CommandContext } from '../context.js'
 import type { GlobalOptions } from '../global-options.js'
 
 interface BackupOptions extends GlobalOptions {

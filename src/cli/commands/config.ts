@@ -12,8 +12,8 @@ import { quoteIfNeeded } from '../../output/output.js'
 import type { Io } from '../../platform/io.js'
 import { findKind } from '../../stores/kinds.js'
 import type { PlantsCommand } from '../command.js'
+import { CommandContext } from '../context.js'
 import type { GlobalOptions } from '../global-options.js'
-import { SettingsContext } from '../settings-context.js'
 
 export function define(command: PlantsCommand): void {
   const savedNames = listSettings('user')
@@ -47,7 +47,7 @@ export function define(command: PlantsCommand): void {
 }
 
 async function get(options: GlobalOptions, io: Io, name: SettingName): Promise<void> {
-  const context = await SettingsContext.read(options, io)
+  const context = await CommandContext.read(options, io)
   const entry = await findEntry(name, context.settings, io)
   const hint = `The default applies: ${getDefault(name)}`
   if (entry.value === undefined) throw new PlantsError('notFound', `${name} is not set`, { hint })
@@ -61,7 +61,7 @@ export async function saveSetting(
   name: SettingName,
   text: string,
 ): Promise<void> {
-  const context = await SettingsContext.read(options, io, { ignoresUserSettings: true })
+  const context = await CommandContext.read(options, io, { ignoresUserSettings: true })
   const { settings } = context
   const { changeSettings, parseSavedValue } = await import('../../config/change-settings.js')
   const isStore = name === 'store'
@@ -82,7 +82,7 @@ export async function saveSetting(
 /** Formats the default store as it is saved: a name, or an address with an absolute path. */
 async function formatSavedStore(
   text: string,
-  { settings, reporter }: SettingsContext,
+  { settings, reporter }: CommandContext,
 ): Promise<string> {
   const address = await settings.resolveStore({
     value: text,
@@ -95,7 +95,7 @@ async function formatSavedStore(
 }
 
 async function removeSetting(options: GlobalOptions, io: Io, name: SettingName): Promise<void> {
-  const context = await SettingsContext.read(options, io, { ignoresUserSettings: true })
+  const context = await CommandContext.read(options, io, { ignoresUserSettings: true })
   const { changeSettings } = await import('../../config/change-settings.js')
   const isRemoved = await changeSettings(io, context.timeoutMs, (savedSettings) => {
     const isSaved = savedSettings.has(name)
@@ -107,7 +107,7 @@ async function removeSetting(options: GlobalOptions, io: Io, name: SettingName):
 }
 
 async function list(options: GlobalOptions, io: Io): Promise<void> {
-  const context = await SettingsContext.read(options, io)
+  const context = await CommandContext.read(options, io)
   const entries = await Promise.all(
     settingNames.map((name) => findEntry(name, context.settings, io)),
   )

@@ -4,10 +4,10 @@ import type { StringFieldName } from '../../plant/fields.js'
 import { foldString, toSortKey } from '../../plant/folding.js'
 import { formatPlantCount } from '../../plant/plant.js'
 import type { Io } from '../../platform/io.js'
-import { addCount, type CountQuery, type FieldCounts, pageRows } from '../../stores/query.js'
+import { addCount, type CountQuery, type FieldCounts } from '../../stores/query.js'
 import type { Store } from '../../stores/store.js'
 import type { PlantsCommand } from '../command.js'
-import { CommandContext } from '../command-context.js'
+import { CommandContext } from '../context.js'
 import { addFilters, type FilterOptions } from '../options.js'
 
 interface CountOptions extends FilterOptions {
@@ -44,7 +44,9 @@ async function count(options: CountOptions, io: Io): Promise<void> {
     // A store counts in steps. A signal that arrives between two of them ends the count.
     const query = { tag, search, signal: io.getStopSignal() }
     const counts: FieldCounts = store ? await findCounts(store, by, query) : new Map()
-    await printer.printAll(toRecords(sortGroups(counts), by, context.output === 'text'))
+    const noText = context.output === 'text' ? '(none)' : undefined
+    const toRecord = ({ text = noText, count }: Group): PlantRecord => ({ [by]: text, count })
+    await printer.printAll([sortGroups(counts).map(toRecord)])
   } finally {
     await store?.close()
   }
@@ -72,26 +74,6 @@ function compareGroups(left: Group, right: Group): number {
   if (right.text === undefined) return -1
   if (left.sortKey !== right.sortKey) return left.sortKey < right.sortKey ? -1 : 1
   return toSortKey(left.text) < toSortKey(right.text) ? -1 : 1
-}
-
-/**
- * Yields the records to print. There may be as many names as plants, so programs get the records in
- * small pages, which need little memory.
- */
-function* toRecords(
-  groups: Group[],
-  by: StringFieldName,
-  isTable: boolean,
-): Generator<PlantRecord[]> {
-  const noText = isTable ? '(none)' : undefined
-  const toRecord = ({ text = noText, count }: Group): PlantRecord => ({ [by]: text, count })
-  if (isTable) {
-    // The widths of a table depend on all of its rows. Without rows, it still has a header.
-    yield groups.map(toRecord)
-    return
-  }
-  for (let start = 0; start < groups.length; start += pageRows)
-    yield groups.slice(start, start + pageRows).map(toRecord)
 }
 
 /**

@@ -8,9 +8,9 @@ import { hasCapability } from '../../stores/kinds.js'
 import { createNext, findNextId, type InputPlant } from '../../stores/next-id.js'
 import type { Store } from '../../stores/store.js'
 import type { PlantsCommand } from '../command.js'
-import { CommandContext } from '../command-context.js'
+import { CommandContext } from '../context.js'
 import { addRetry, rareOptionsHeading, warnOfEmptyTexts } from '../options.js'
-import { type PlantOptions, readPlant } from '../plant-input.js'
+import { formatShowHint, type PlantOptions, readPlant } from '../plant-input.js'
 
 interface CreateOptions extends PlantOptions {
   dryRun?: true
@@ -33,7 +33,7 @@ export function define(command: PlantsCommand): void {
     .optionsGroup(rareOptionsHeading)
     .value(
       '--idempotency-key <key>',
-      'key that makes a create with an id safe to repeat: each run returns the same plant',
+      'key that makes a create with a number as --id safe to repeat: each run returns the same plant',
       parseIdempotencyKey,
     )
   addRetry(command)
@@ -123,15 +123,10 @@ async function previewCreate(
 }
 
 /** The error of a conflict says how to show the plant that has the given id. */
-function addConflictHint(
-  error: unknown,
-  { id }: InputPlant,
-  { storeFlag }: CommandContext,
-): unknown {
+function addConflictHint(error: unknown, { id }: InputPlant, context: CommandContext): unknown {
   const isConflict = error instanceof PlantsError && error.kind === 'conflict'
   if (!isConflict || id === 'next') return error
-  const hint = `To show it: plants get ${id}${storeFlag}`
-  return new PlantsError('conflict', error.message, { ...error, hint })
+  return new PlantsError('conflict', error.message, { ...error, hint: formatShowHint(id, context) })
 }
 
 function parseIdempotencyKey(flag: string, key: string): string {

@@ -11,7 +11,7 @@ import type { Io } from '../../platform/io.js'
 import { type Finding, runCheck } from '../../stores/diagnose.js'
 import { findKind } from '../../stores/kinds.js'
 import type { PlantsCommand } from '../command.js'
-import { CommandContext } from '../command-context.js'
+import { CommandContext } from '../context.js'
 import type { GlobalOptions } from '../global-options.js'
 
 export function define(command: PlantsCommand): void {
@@ -70,7 +70,7 @@ async function findContext(options: GlobalOptions, io: Io): Promise<CommandConte
   try {
     const settings = new EffectiveSettings({ options, io, file: await readSettings(io) })
     for (const name of settingNames) settings.getValue(name)
-    return new CommandContext(settings, await settings.findAddress(), options, io)
+    return new CommandContext(settings, options, io, await settings.findAddress())
   } catch (error) {
     if (error instanceof PlantsError) return error
     throw error

@@ -24,7 +24,7 @@ import { createNoStoreError } from '../../stores/address.js'
 import { findKind } from '../../stores/kinds.js'
 import type { Store } from '../../stores/store.js'
 import type { PlantsCommand } from '../command.js'
-import { CommandContext } from '../command-context.js'
+import { CommandContext } from '../context.js'
 import { addQuery, type QueryOptions } from '../options.js'
 
 interface ExportOptions extends QueryOptions {
@@ -34,7 +34,7 @@ interface ExportOptions extends QueryOptions {
 export function define(command: PlantsCommand): void {
   command
     .description(
-      'Write plants to a file, in the format that its name implies, or to stdout as NDJSON.',
+      'Write plants to a file, in the format of --output or of its name, or to stdout as NDJSON.',
     )
     .argument(
       '[file]',

@@ -19,8 +19,10 @@ async function help(command: PlantsCommand, argv: readonly string[]): Promise<vo
   let describedCommand = command.parent as PlantsCommand
   for (const name of argv) {
     const subcommand = describedCommand.commands.find((candidate) => isNamed(candidate, name))
-    if (!subcommand)
-      throw (await import('../usage-errors.js')).createUnknownCommandError(describedCommand, name)
+    if (!subcommand) {
+      const { createUnknownWordError } = await import('../usage-errors.js')
+      throw createUnknownWordError('command', name, describedCommand)
+    }
     describedCommand = subcommand as PlantsCommand
   }
   describedCommand.outputHelp()

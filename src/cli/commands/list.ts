@@ -1,7 +1,7 @@
 import { fieldNames } from '../../plant/fields.js'
 import type { Io } from '../../platform/io.js'
 import type { PlantsCommand } from '../command.js'
-import { CommandContext } from '../command-context.js'
+import { CommandContext } from '../context.js'
 import { addQuery, type QueryOptions } from '../options.js'
 import { runInPager } from '../pager.js'
 
@@ -10,10 +10,7 @@ export function define(command: PlantsCommand): void {
     'List plants, as a table on a terminal and otherwise as NDJSON. By default, they are sorted by id.',
   )
   addQuery(command)
-    .addExamples(
-      'plants list --desc --limit 10',
-      'plants list --search fern --sort name --output csv',
-    )
+    .addExamples('plants list --search fern', 'plants list --desc --limit 10 --output csv')
     .handler((options: QueryOptions, io) =>
       runInPager(options, io, (pagedIo) => list(options, pagedIo)),
     )

@@ -3,7 +3,7 @@ import { escapeControlChars } from '../../platform/escape.js'
 import type { Io } from '../../platform/io.js'
 import { requireCapability } from '../../stores/kinds.js'
 import type { PlantsCommand } from '../command.js'
-import { CommandContext } from '../command-context.js'
+import { CommandContext } from '../context.js'
 import type { GlobalOptions } from '../global-options.js'
 import { confirmReplacement, parseBackupPath } from './backup.js'
 

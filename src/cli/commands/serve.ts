@@ -1,14 +1,18 @@
 import { once } from 'node:events'
-import { readFileSync, statSync } from 'node:fs'
 import { Option } from 'commander'
 import { readServeToken } from '../../auth/token.js'
-import { parseNonEmptyString } from '../../config/option-values.js'
-import { createUsageError, ignoreSystemError, isWindows, PlantsError } from '../../errors.js'
+import {
+  createDurationParser,
+  createNumberParser,
+  createValueError,
+  parseNonEmptyString,
+} from '../../config/option-values.js'
+import { createUsageError, isWindows, PlantsError } from '../../errors.js'
 import { toJson } from '../../plant/json.js'
 import { readKeyPair } from '../../platform/certificates.js'
 import { escapeControlChars, redact, redactJson } from '../../platform/escape.js'
 import type { Io } from '../../platform/io.js'
-import { quoteWord } from '../../platform/shell.js'
+import { parseUrl } from '../../platform/urls.js'
 import { createFixedTokenSource, type TokenSource } from '../../server/authenticate.js'
 import type { ServiceOptions } from '../../server/service.js'
 import { TokenCache } from '../../server/token-cache.js'
@@ -17,10 +21,9 @@ import type { DirectStore } from '../../stores/store.js'
 import type { DirectStoreOpener } from '../../stores/store-kind.js'
 import { formatRights, isValidToken, type Right, type TokenStore } from '../../stores/tokens.js'
 import type { PlantsCommand } from '../command.js'
-import { CommandContext } from '../command-context.js'
+import { CommandContext } from '../context.js'
 import type { GlobalOptions } from '../global-options.js'
 import { parseRights, rareOptionsHeading, rightsRule } from '../options.js'
-import { parseLimit, parseOrigin, parsePort, parseTimer } from '../serve-values.js'
 
 interface ServeOptions extends GlobalOptions {
   host: string
@@ -41,6 +44,25 @@ interface ServeOptions extends GlobalOptions {
 }
 
 const loopback = '127.0.0.1'
+
+const parsePort = createNumberParser('a port', 0, 65_535, '4010')
+const parseLimit = createNumberParser('a whole number', 1, Number.MAX_SAFE_INTEGER, '2000')
+const parseTimer = createDurationParser('a duration from 1ms to 24d', 1, 24 * 86_400_000, '30s')
+
+/**
+ * Parses one more value of --cors. An origin must be written as `new URL(…).origin` writes it,
+ * because it is compared with the string that browsers send:
+ * https://developer.mozilla.org/en-US/docs/Web/HTTP/Headers/Origin.
+ */
+function parseOrigin(text: string, previousOrigins: string[] = []): string[] {
+  if (text === '*' || parseUrl(text)?.origin === text) return [...previousOrigins, text]
+  throw createValueError(
+    '--cors',
+    'an origin without a path, or *',
+    text,
+    'https://garden.example.com',
+  )
+}
 
 export function define(command: PlantsCommand): void {
   command
@@ -122,7 +144,6 @@ function buildServiceOptions(options: ServeOptions, context: CommandContext): Se
   const neverAborted = new AbortController().signal
   const runtime = { getStopSignal: () => neverAborted, now: io.now, random: io.random }
   const fixedToken = readServeToken(io)
-  const connectionLimit = limitToOpenFiles(options.connectionLimit, findOpenFileLimit())
   return {
     openStore: async (events) =>
       openStoreToServe(
@@ -134,10 +155,6 @@ function buildServiceOptions(options: ServeOptions, context: CommandContext): Se
       fixedToken === undefined
         ? openStoredTokens(tokens, context)
         : openFixedToken(fixedToken, options.allow ?? ['create'], offeredRights),
-    listWarnings: () => [
-      ...listKeyWarnings(options, io),
-      ...listLimitWarnings(options.connectionLimit, connectionLimit),
-    ],
     listen: socket === undefined ? { host, port } : { path: io.resolvePath(socket) },
     allow: options.allow,
     cors: options.cors ?? [],
@@ -146,7 +163,7 @@ function buildServiceOptions(options: ServeOptions, context: CommandContext): Se
     usesStoreTokens: fixedToken === undefined,
     limits: {
       requestTimeoutMs: options.requestTimeout,
-      connectionLimit,
+      connectionLimit: options.connectionLimit,
     },
     timeoutMs,
     log: {
@@ -233,38 +250,6 @@ function formatCreateToken({ storeFlag }: CommandContext): string {
   return `plants tokens create${storeFlag}`
 }
 
-/**
- * How many open files are reserved for everything but the connections of clients: the store with
- * its log, the log of the service, the admin port, and the files that Node.js has open, with a
- * margin.
- */
-const reservedFiles = 128
-
-/**
- * Returns how many connections fit into the limit of open files. At that limit, every new
- * connection would be closed without an answer, so that a stranger with many connections could lock
- * out everybody.
- */
-function limitToOpenFiles(connectionLimit: number, openFileLimit: number | undefined): number {
-  if (openFileLimit === undefined) return connectionLimit
-  // A limit below 256 files is divided equally.
-  const usableFiles = Math.max(openFileLimit - reservedFiles, Math.ceil(openFileLimit / 2))
-  return Math.min(connectionLimit, usableFiles)
-}
-
-/** Returns how many files this process may have open at once, where Linux says so. */
-function findOpenFileLimit(): number | undefined {
-  const limits = ignoreSystemError(() => readFileSync('/proc/self/limits', 'latin1')) ?? ''
-  const softLimit = /^Max open files +(?<soft>\d+)/m.exec(limits)?.groups?.['soft']
-  return softLimit === undefined ? undefined : Number(softLimit)
-}
-
-function listLimitWarnings(requestedLimit: number, effectiveLimit: number): string[] {
-  if (effectiveLimit >= requestedLimit) return []
-  const limit = `This process may have open files for only ${effectiveLimit} connections`
-  return [`${limit}. For ${requestedLimit}, raise LimitNOFILE= in systemd, or ulimit -Hn as root`]
-}
-
 async function hasValidToken(tokens: TokenStore, timeMs: number): Promise<boolean> {
   for await (const page of tokens.list())
     if (page.some((token) => isValidToken(token, timeMs))) return true
@@ -277,12 +262,4 @@ function findTlsFiles({ tlsCert, tlsKey }: ServeOptions, io: Io): ServiceOptions
     throw createUsageError('TLS needs both --tls-cert and --tls-key', 'Add the other option')
   const paths = [io.resolvePath(tlsCert), io.resolvePath(tlsKey)] as const
   return { paths, read: () => readKeyPair(...paths, { cert: '--tls-cert', key: '--tls-key' }) }
-}
-
-function listKeyWarnings({ tlsKey }: ServeOptions, io: Io): string[] {
-  if (tlsKey === undefined || isWindows) return []
-  const path = io.resolvePath(tlsKey)
-  const { mode = 0 } = statSync(path, { throwIfNoEntry: false }) ?? {}
-  if ((mode & 0o077) === 0) return []
-  return [`Other users can read the TLS key. Fix it with: chmod 600 ${quoteWord(path)}`]
 }

@@ -21,9 +21,8 @@ import { quoteWord } from '../../platform/shell.js'
 import type { Address } from '../../stores/address.js'
 import { findKind, requireCapability } from '../../stores/kinds.js'
 import type { PlantsCommand } from '../command.js'
-import { CommandContext } from '../command-context.js'
+import { CommandContext } from '../context.js'
 import { createSettingOption, type GlobalOptions } from '../global-options.js'
-import { SettingsContext } from '../settings-context.js'
 import { warnOfExposure } from '../store-access.js'
 import { saveSetting } from './config.js'
 
@@ -76,7 +75,7 @@ export function define(command: PlantsCommand): void {
 }
 
 async function addStore(options: AddOptions, io: Io, name: string, text: string): Promise<void> {
-  const context = await SettingsContext.read(options, io)
+  const context = await CommandContext.read(options, io)
   assertStoreName(name)
   if (isStoreName(text))
     throw createUsageError(
@@ -125,7 +124,7 @@ async function buildSavedStore(options: object, address: Address, io: Io): Promi
 async function init(globalOptions: GlobalOptions, io: Io, argument?: string): Promise<void> {
   const value = chooseNewStore(globalOptions, argument)
   const options = { ...globalOptions, store: value }
-  const { settings } = await SettingsContext.read(options, io)
+  const { settings } = await CommandContext.read(options, io)
   const store = await settings.resolveStore({ value, origin: 'The address', source: 'flag' })
   const serverCount = requireCapability(store, 'direct').countServers(store)
   if (serverCount > 1)
@@ -135,7 +134,7 @@ async function init(globalOptions: GlobalOptions, io: Io, argument?: string): Pr
       `stores init takes an address with one server, but ${store.name} has ${serverCount}`,
       'Name the server that accepts writes',
     )
-  const context = new CommandContext(settings, store, options, io)
+  const context = new CommandContext(settings, options, io, store)
   const opener = await context.createDirectOpener({ onCreated: undefined }) // It is printed below.
   const isCreated = await opener.init()
   const name = quoteIfNeeded(store.name)
@@ -163,7 +162,7 @@ function chooseNewStore({ store: option }: GlobalOptions, argument: string | und
 }
 
 async function list(options: GlobalOptions, io: Io): Promise<void> {
-  const context = await SettingsContext.read(options, io)
+  const context = await CommandContext.read(options, io)
   const { savedSettings } = context.settings.file
   const { value: selectedName = 'local' } = context.settings.findSource('store')
   const local = { name: 'local', address: (await resolveAddress('local', '', io)).name }
@@ -189,7 +188,7 @@ async function list(options: GlobalOptions, io: Io): Promise<void> {
 }
 
 async function remove(options: GlobalOptions, io: Io, name: string): Promise<void> {
-  const context = await SettingsContext.read(options, io)
+  const context = await CommandContext.read(options, io)
   if (name === 'local')
     throw createUsageError(
       'The store local is built in',

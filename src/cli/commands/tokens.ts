@@ -12,7 +12,7 @@ import {
   type TokenStore,
 } from '../../stores/tokens.js'
 import type { PlantsCommand } from '../command.js'
-import { CommandContext } from '../command-context.js'
+import { CommandContext } from '../context.js'
 import type { GlobalOptions } from '../global-options.js'
 import { parseRights, rightsRule } from '../options.js'
 

@@ -15,7 +15,7 @@ import { type Column, describeColumns } from '../../formats/sample.js'
 import { applyAnswers, type ImportAnswers } from '../../import/answers.js'
 import type { ImportPlan } from '../../import/inputs.js'
 import { type FieldName, fieldNames } from '../../plant/fields.js'
-import type { CommandContext } from '../command-context.js'
+import type { CommandContext } from '../context.js'
 import { countNames, findNextIdOfStore } from './count-names.js'
 import {
   guessIdColumn,

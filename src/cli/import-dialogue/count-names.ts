@@ -2,7 +2,7 @@ import { type ImportPlan, openInput } from '../../import/inputs.js'
 import { PlantNames } from '../../import/names.js'
 import { findNextId } from '../../stores/next-id.js'
 import type { Store } from '../../stores/store.js'
-import type { CommandContext } from '../command-context.js'
+import type { CommandContext } from '../context.js'
 
 /** The names of a list without ids, by which the dialogue proposes a way to an id. */
 interface NameCounts {

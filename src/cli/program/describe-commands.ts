@@ -3,12 +3,37 @@
  * objects of commander, so that a new option needs no change here.
  */
 import type { Argument, Option } from 'commander'
+import { getSetting, settingNames } from '../../config/setting-table.js'
 import { type ErrorKind, errorKinds, getErrorValue, getExitCode } from '../../errors.js'
 import type { PlantsCommand } from '../command.js'
 import { getCommandPath } from '../command-names.js'
 
 const errors =
   'With --output json, an error is one line of JSON on stderr: error, message, hint, kind, retryable.'
+
+const results =
+  'With --output json, one plant is {id, name, tag?}, several are an array, and a count is a number. create prints {name, tag?}, and with --id next also the id.'
+
+const variables = {
+  ...Object.fromEntries(
+    settingNames.flatMap((name) => {
+      const { variable } = getSetting(name)
+      return variable === undefined ? [] : [[variable, `as --${name}`]]
+    }),
+  ),
+  PLANTS_TOKEN: 'the token for a service, without which nothing is sent',
+  PLANTS_SERVE_TOKEN: 'the only token that plants serve accepts',
+  'PGHOST, PGTARGETSESSIONATTRS': 'the address of a database, as for psql, and others like them',
+  PLANTS_DATA_DIR: 'the directory of the store local',
+  PLANTS_CONFIG_DIR: 'the directory of the settings',
+  'HTTPS_PROXY, HTTP_PROXY, ALL_PROXY, NO_PROXY': 'the proxies of a client',
+  'SSL_CERT_FILE, SSL_CERT_DIR, NODE_EXTRA_CA_CERTS': 'the trusted certificates',
+  PAGER: 'the pager',
+  LESS: 'the options of the pager less',
+  'PLANTS_NO_INPUT, CI': 'turn off questions and the pager, as --no-input does',
+  'NO_COLOR, FORCE_COLOR': 'turns off colors, as --no-color does; forces them',
+  NODE_DISABLE_COMPILE_CACHE: 'turns off the compile cache',
+}
 
 const exitCodes = {
   0: 'done',
@@ -24,7 +49,7 @@ const exitCodes = {
   143: 'terminated',
 }
 
-/** Describes the program with all of its commands, exit codes and kinds of errors. */
+/** Describes the program with all of its commands, variables, exit codes and kinds of errors. */
 export function describeProgram(program: PlantsCommand): object {
   const kinds = (Object.keys(errorKinds) as ErrorKind[]).map((kind) => ({
     kind,
@@ -32,21 +57,21 @@ export function describeProgram(program: PlantsCommand): object {
     exitCode: getExitCode(kind),
     retryable: 'isRetryable' in errorKinds[kind],
   }))
-  return { ...describeCommand(program), errors, exitCodes, errorKinds: kinds }
+  return { ...describeCommand(program), results, variables, errors, exitCodes, errorKinds: kinds }
 }
 
 export function describeCommand(command: PlantsCommand): object {
   const help = command.createHelp()
-  const subcommands = help.visibleCommands(command) as PlantsCommand[]
   return {
     name: command.name(),
     aliases: command.aliases(),
     usage: `plants ${`${getCommandPath(command)} ${command.usage()}`.trim()}`,
+    summary: command.summary() || undefined,
     description: command.description() || command.summary(),
     arguments: command.registeredArguments.map(describeArgument),
     options: help.visibleOptions(command).map(describeOption),
     examples: command.examples,
-    commands: subcommands.map(describeCommand),
+    commands: (command.commands as readonly PlantsCommand[]).map(describeCommand),
   }
 }
 

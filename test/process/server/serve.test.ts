@@ -9,7 +9,6 @@ import {
 } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, onTestFinished, test } from 'vitest'
-import { isLinux } from '../../helpers/sandbox/linux.js'
 import { scaleRounds } from '../../helpers/sandbox/rounds.js'
 import { isWindows, Sandbox } from '../../helpers/sandbox/sandbox.js'
 import { openDatabase } from '../../helpers/sandbox/sqlite-file.js'
@@ -129,24 +128,6 @@ test('a service accepts PLANTS_SERVE_TOKEN instead of the tokens of the store', 
   expect(await statusOf(testToken)).toBe(200)
   expect(service.err).not.toContain(ofStore)
 })
-
-test.runIf(isLinux)(
-  'a service holds as many connections as fit its limit of open files, and answers a further client (needs /proc)',
-  async () => {
-    const through = ['sh', '-c', 'ulimit -n 300; exec "$0" "$@"']
-    const service = await serve([], { through })
-    const warning =
-      'This process may have open files for only 172 connections. ' +
-      'For 2000, raise LimitNOFILE= in systemd, or ulimit -Hn as root'
-    const warnings = () =>
-      service.log.filter(({ level }) => level === 'warn').map(({ msg }) => String(msg))
-    expect(warnings()).toEqual([warning])
-    await Promise.all(Array.from({ length: 400 }, () => connectTo(service.endpoint)))
-    expect((await exchangeOnce(service, { body: fern })).status).toBe(200)
-    const closed = expect.stringMatching(/^The limit of 172 connections was reached: /)
-    await expect.poll(warnings).toContainEqual(closed)
-  },
-)
 
 test('a service that only reads is ready while another program holds the write lock', async () => {
   const service = await serve(['--allow', 'read', '--admin-port', '0'])

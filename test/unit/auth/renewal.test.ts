@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { CommandContext } from '../../../src/cli/command-context.js'
+import { CommandContext } from '../../../src/cli/context.js'
 import { findAccess } from '../../../src/cli/store-access.js'
 import { HttpStore } from '../../../src/stores/http/http-store.js'
 import { createIo, readOptions } from '../../helpers/sandbox/run.js'

@@ -2,6 +2,7 @@ import { expect, test } from 'vitest'
 import { version } from '../../../package.json'
 import { listedCommands } from '../../../src/cli/commands/index.js'
 import { errorKinds } from '../../../src/errors.js'
+import { pages } from '../../helpers/expect/documents.js'
 import { Sandbox, toJsonResult } from '../../helpers/sandbox/sandbox.js'
 
 interface Description {
@@ -10,6 +11,7 @@ interface Description {
   arguments: { name: string; required: boolean; variadic: boolean; choices?: string[] }[]
   options: { name: string; takesValue: boolean; choices?: string[]; default?: unknown }[]
   commands: Description[]
+  variables: Record<string, string>
 }
 
 async function describeBy(line: string): Promise<Description> {
@@ -29,6 +31,15 @@ test('the JSON of the help has every command, exit code and kind of error', asyn
       retryable: kind === 'unavailable',
     })),
   })
+})
+
+test('the JSON of the help has the environment variables of the page about settings', async () => {
+  const { variables } = await describeBy('help -o json')
+  const rows = (pages.get('docs/settings.md') ?? '').split('\n').filter((line) => /^\|/.test(line))
+  const cells = rows.map((row) => row.split('|')).flatMap((row) => [row[1], row[3]])
+  const documentedNames = new Set(cells.join().match(/(?<=`)(?!XDG_)[A-Z_]{2,}(?=`)/g))
+  const names = Object.keys(variables).flatMap((key) => key.split(', '))
+  expect(names.toSorted()).toEqual([...documentedNames].toSorted())
 })
 
 test('the words for the kinds of errors stay the same, because scripts compare them', () => {

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { createProblem } from '../../../src/stores/change.js'
 import { createNext } from '../../../src/stores/next-id.js'
 import { check, generateNewPlant } from '../../helpers/expect/arbitraries.js'
-import { Sandbox, toJsonResult } from '../../helpers/sandbox/sandbox.js'
+import { parseObjects, Sandbox, toJsonResult } from '../../helpers/sandbox/sandbox.js'
 import { ScriptedServer } from '../../helpers/scripted-server/scripted-server.js'
 import { token } from '../../helpers/scripted-server/service.js'
 
@@ -25,7 +25,7 @@ test.each<{ input: string; json: string | Uint8Array; error: number }>([
   sandbox.write('plant.json', json)
   for (const line of ['create', 'create --file plant.json']) {
     const { code, out, err } = await sandbox.run(`${line} --output json`, { stdin: json })
-    expect({ code, out, ...JSON.parse(err) }).toMatchObject({ code: 2, out: '', error })
+    expect({ code, out, ...parseObjects(err).at(-1) }).toMatchObject({ code: 2, out: '', error })
   }
   expect(sandbox.has('data')).toBe(false)
 })

@@ -31,18 +31,13 @@ async function failureOf(args: readonly string[], options: RunOptions = {}) {
   return { code, ...parseObjects(err).at(-1) }
 }
 
-function messagesIn(err: string, wanted: string): unknown[] {
-  return parseObjects(err).flatMap(({ level, msg }) => (level === wanted ? [msg] : []))
-}
-
 test.runIf(hasOpenssl)(
-  'serve warns of a --tls-key that others can read, and rejects one that they can write to (needs openssl)',
+  'serve accepts a --tls-key that others can read, and rejects one that they can write to (needs openssl)',
   async () => {
     const { path, keyPath } = createCertificate({ names: ['IP:127.0.0.1'] })
     const args = ['--tls-cert', path, '--tls-key', keyPath]
     chmodSync(keyPath, 0o640)
-    const { code, err } = await serve(args)
-    expect([code, messagesIn(err, 'warn')]).toEqual([0, [expect.stringContaining(keyPath)]])
+    expect((await serve(args)).code).toBe(0)
     const expectRefused = async (why: string) =>
       expect(await failureOf(args)).toMatchObject({ code: 2, message: `The key ${keyPath} ${why}` })
     chmodSync(keyPath, 0o602)
@@ -124,11 +119,11 @@ describe('a service does not start', () => {
   })
 
   test.skipIf(isWindows).each([
-    ['--port', '0', '-p, --port <port>'],
-    ['--host', '127.0.0.1', '--host <host>'],
-  ])('at a socket and a %s (needs Unix sockets)', async (flag, value, option) => {
+    ['--port', '0'],
+    ['--host', '127.0.0.1'],
+  ])('at a socket and a %s (needs Unix sockets)', async (flag, value) => {
     const args = ['--socket', join(user.home, 'socket'), flag, value]
-    const message = `Option '--socket <path>' cannot be used with option '${option}'`
+    const message = `--socket cannot be used with ${flag}`
     const hint = 'Leave one of them out'
     expect(await failureOf(args)).toMatchObject({ code: 2, error: 400, message, hint })
   })
@@ -224,19 +219,17 @@ describe('a service does not start', () => {
       execFileSync('openssl', encrypt.split(' '))
       const hint =
         'Give --tls-cert the certificate in PEM, and --tls-key its key in PEM without a passphrase'
-      for (const [cert, key, message] of [
-        [empty, keyPath, `${empty} contains no PEM certificate`],
-        [keyPath, path, `${keyPath} contains no PEM certificate, only PRIVATE KEY`],
-        [path, path, `${path} contains no PEM key, only CERTIFICATE`],
-        [path, empty, `${empty} contains no PEM key`],
+      for (const [cert, key] of [
+        [empty, keyPath],
+        [keyPath, path],
+        [path, path],
+        [path, empty],
+        [path, locked],
       ] as const) {
+        const message = `${cert} and ${key} are not a certificate and the key for it`
         const failure = await failureOf(['--tls-cert', cert, '--tls-key', key])
         expect(failure).toMatchObject({ code: 2, error: 400, message, hint })
       }
-      expect(await failureOf(['--tls-cert', path, '--tls-key', locked])).toMatchObject({
-        message: `The key ${locked} has a passphrase`,
-        hint: 'Remove the passphrase: openssl pkey -in KEY -out NEWKEY',
-      })
     },
   )
 

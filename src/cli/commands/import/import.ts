@@ -14,11 +14,11 @@ import { fieldNames } from '../../../plant/fields.js'
 import { spreadsheetExtensions } from '../../../platform/files.js'
 import type { Io } from '../../../platform/io.js'
 import { existsPolicies } from '../../../stores/change.js'
-import { hasCapability } from '../../../stores/kinds.js'
+import { findKind, hasCapability } from '../../../stores/kinds.js'
 import { leaveOutHint, type PlantsCommand } from '../../command.js'
-import { CommandContext } from '../../command-context.js'
+import type { ContextOptions } from '../../context.js'
+import { CommandContext } from '../../context.js'
 import { addRetry, parseId } from '../../options.js'
-import type { ContextOptions } from '../../settings-context.js'
 
 type ImportOptions = ContextOptions & Partial<ImportPlan> & Pick<ImportPlan, 'ifExists'>
 
@@ -45,7 +45,7 @@ export function define(command: PlantsCommand): void {
     )
     .value(
       '--rejects <path>',
-      'write the rejected records and the reasons to this file: CSV for a table, NDJSON for JSON',
+      'write the rejected records and the reasons to this new file: .csv for a table, .ndjson for JSON',
       parseRejectsPath,
     )
     .addOption(
@@ -124,7 +124,9 @@ async function importPlants(
   files: string[],
   argv: readonly string[],
 ): Promise<void> {
-  const context = await (await CommandContext.from(options, io)).forWrites()
+  const { settings, address } = await CommandContext.from(options, io)
+  const writableAddress = await findKind(address).toWritable(address)
+  const context = new CommandContext(settings, options, io, writableAddress)
   if (options.atomic && !hasCapability(context.address, 'direct'))
     throw createUsageError(
       `--atomic is not supported at ${context.address.name}: a service cannot roll back`,

@@ -8,7 +8,7 @@ import { findKind, hasCapability } from '../../../stores/kinds.js'
 import { planChanges } from '../../../stores/plan.js'
 import type { DirectStore, Store } from '../../../stores/store.js'
 import { maxConcurrency } from '../../../stores/store-kind.js'
-import type { CommandContext } from '../../command-context.js'
+import type { CommandContext } from '../../context.js'
 
 export interface ImportTarget {
   write: Store['write']

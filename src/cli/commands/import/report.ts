@@ -15,7 +15,7 @@ import { Progress } from '../../../output/progress.js'
 import { formatPlantCount, groupDigits, haveEqualNameAndTag } from '../../../plant/plant.js'
 import type { Outcome } from '../../../stores/change.js'
 import { hasCapability } from '../../../stores/kinds.js'
-import type { CommandContext } from '../../command-context.js'
+import type { CommandContext } from '../../context.js'
 import { chooseOutcomeHint, findHintCause, type HintCause } from './outcome-hints.js'
 
 /**

@@ -25,7 +25,7 @@ import { PlantNames } from '../../../import/names.js'
 import { RejectsFile } from '../../../import/rejects-file.js'
 import type { Io } from '../../../platform/io.js'
 import { hasCapability } from '../../../stores/kinds.js'
-import type { CommandContext } from '../../command-context.js'
+import type { CommandContext } from '../../context.js'
 import { type ImportTarget, openTarget } from './open-target.js'
 import { ImportReport } from './report.js'
 

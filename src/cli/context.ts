@@ -1,6 +1,13 @@
-import { commonFormats, isJson, type OutputFormat, parseOutput } from '../config/option-values.js'
+import {
+  commonFormats,
+  isJson,
+  type OutputFormat,
+  outputFormats,
+  parseOutput,
+} from '../config/option-values.js'
 import { EffectiveSettings } from '../config/resolve.js'
 import { readSettings } from '../config/settings-file.js'
+import { assertDefined } from '../errors.js'
 import type { Column, PlantRecord } from '../formats/write.js'
 import {
   addKeptHint,
@@ -17,7 +24,11 @@ import { toJson } from '../plant/json.js'
 import type { StoredPlant } from '../plant/plant.js'
 import type { Io } from '../platform/io.js'
 import { formatOption } from '../platform/shell.js'
-import type { OpenContext } from '../stores/store-kind.js'
+import { type Address, createNoStoreError } from '../stores/address.js'
+import { findKind, requireCapability } from '../stores/kinds.js'
+import { describeRetry } from '../stores/retry.js'
+import type { DirectStore, Store } from '../stores/store.js'
+import type { DirectStoreOpener, OpenContext, StoreOpener } from '../stores/store-kind.js'
 import { type GlobalOptions, mayWaitForPerson } from './global-options.js'
 
 export interface ContextOptions extends GlobalOptions {
@@ -25,11 +36,13 @@ export interface ContextOptions extends GlobalOptions {
   retry?: OpenContext['retryMs']
 }
 
-/**
- * The settings, the output and the terminal of a command. A command that uses a store has a
- * `CommandContext`, which also has the address of the store.
- */
-export class SettingsContext {
+interface ReadOptions {
+  ignoresUserSettings?: boolean
+  formats?: readonly OutputFormat[] | undefined
+}
+
+/** The settings, the output, the terminal and the store of a command. */
+export class CommandContext {
   readonly settings: EffectiveSettings
   readonly options: ContextOptions
   readonly io: Io
@@ -40,8 +53,10 @@ export class SettingsContext {
    * commands in hints have the same option, so that they use the same store.
    */
   readonly storeFlag: string
+  readonly #address: Address | undefined
 
   /**
+   * @param address the address of the store; undefined for a command that uses none
    * @param formats the formats that the command can print. A setting with another format is
    *   ignored, because somebody has chosen the format for other commands
    * @throws {PlantsError} `usage` for an option --output with another format
@@ -50,6 +65,7 @@ export class SettingsContext {
     settings: EffectiveSettings,
     options: ContextOptions,
     io: Io,
+    address?: Address,
     formats: readonly OutputFormat[] = commonFormats,
   ) {
     const requestedFormat = settings.getValue('output')
@@ -61,12 +77,12 @@ export class SettingsContext {
     this.output = formats.find((format) => format === requestedFormat) ?? defaultFormat
     this.reporter = new Reporter(io, isJson(requestedFormat), options)
     this.storeFlag = formatOption('store', options.store)
+    this.#address = address
   }
 
   /**
-   * Reads the settings.
+   * Reads the settings, for a command without a store.
    *
-   * @param formats the formats of the command
    * @param ignoresUserSettings whether the settings for all stores are ignored, as by `config set`.
    *   Otherwise it could not correct a wrong value that somebody has written into the file
    * @throws {PlantsError} `usage` for an invalid setting, and `input` for an invalid file
@@ -74,19 +90,32 @@ export class SettingsContext {
   static async read(
     options: ContextOptions,
     io: Io,
-    {
-      formats,
-      ignoresUserSettings = false,
-    }: { formats?: readonly OutputFormat[] | undefined; ignoresUserSettings?: boolean } = {},
-  ): Promise<SettingsContext> {
+    { ignoresUserSettings = false, formats }: ReadOptions = {},
+  ): Promise<CommandContext> {
     const file = await readSettings(io)
     const { version, stores = {} } = file.savedSettings
     const readFile = ignoresUserSettings ? { ...file, savedSettings: { version, stores } } : file
     const settings = new EffectiveSettings({ options, io, file: readFile })
-    const context = new SettingsContext(settings, options, io, formats)
+    const context = new CommandContext(settings, options, io, undefined, formats)
     const { permissionWarning: warning } = file
     if (warning) await context.warn(`${warning.message}. Fix it with: ${warning.command}`)
     return context
+  }
+
+  /** Reads the settings, and finds the address of the store. */
+  static async from(
+    options: ContextOptions,
+    io: Io,
+    formats?: readonly OutputFormat[],
+  ): Promise<CommandContext> {
+    const { settings } = await CommandContext.read(options, io, { formats })
+    settings.getValue('timeout') // A wrong one is reported before a person is asked for anything.
+    return new CommandContext(settings, options, io, await settings.findAddress(), formats)
+  }
+
+  /** Creates the context of a command that prints plants, in all formats, also CSV and TSV. */
+  static forPlants(options: ContextOptions, io: Io): Promise<CommandContext> {
+    return CommandContext.from(options, io, outputFormats)
   }
 
   /** How long to wait for a store or the settings, in milliseconds. */
@@ -181,5 +210,85 @@ export class SettingsContext {
 
   createStreamStyle(stream = this.io.stdout): Promise<Style> {
     return createStyle(mayColor(stream, this.options, this.io))
+  }
+
+  get address(): Address {
+    return assertDefined(this.#address)
+  }
+
+  /** What a store needs to know of this command. */
+  get openContext(): OpenContext {
+    const { timeoutMs, reporter, io, options } = this
+    // A store in a file needs neither tokens nor passwords, so a command on one starts sooner.
+    const loadAccess = () => import('./store-access.js')
+    return {
+      timeoutMs,
+      runtime: io,
+      retryMs: options.retry,
+      findAccess: async (target) => (await loadAccess()).findAccess(target, this),
+      findLogin: async (database) => (await loadAccess()).findLogin(database, this),
+      onCreated: (path) => reporter.warn(`Created store ${path}`),
+      onExposed: (warning) => reporter.warn(warning, 'warning'),
+      onUnreachable: async (failure, retryBudgetMs = timeoutMs) => {
+        if (failure) await reporter.warnMeanwhile(describeRetry(failure, retryBudgetMs))
+      },
+    }
+  }
+
+  /**
+   * Opens the store. Returns undefined for a default store that does not exist yet: it has no
+   * plants.
+   *
+   * @throws {PlantsError} `accessDenied` for any other store that does not exist
+   */
+  async openStore(): Promise<Store | undefined> {
+    const opener = await this.createOpener()
+    return this.#unlessMissing(await opener.openExisting())
+  }
+
+  /** Opens the store as `openStore` does, if it is a direct one. */
+  async openDirectStore(): Promise<DirectStore | undefined> {
+    const opener = await this.createDirectOpener()
+    return this.#unlessMissing(await opener.openExisting())
+  }
+
+  #unlessMissing<S>(store: S | undefined): S | undefined {
+    const { address } = this
+    if (store === undefined && !findKind(address).isDefault(address))
+      throw createNoStoreError(address)
+    return store
+  }
+
+  async openOrCreateStore(): Promise<Store> {
+    return (await this.createOpener()).openOrCreate()
+  }
+
+  /** @throws {PlantsError} `unauthorized` for a service without a token */
+  createOpener(): Promise<StoreOpener> {
+    return findKind(this.address).createOpener(this.address, this.openContext)
+  }
+
+  /**
+   * @param changes members that replace those of `openContext`, such as listeners of events
+   * @throws {PlantsError} `usage` for a service
+   */
+  async createDirectOpener(changes: Partial<OpenContext> = {}): Promise<DirectStoreOpener> {
+    const direct = requireCapability(this.address, 'direct')
+    return direct.createOpener(this.address, { ...this.openContext, ...changes })
+  }
+
+  /**
+   * Describes the store for a question, such as `prod (/srv/garden.db)`. It returns undefined for
+   * the default store, because people expect that store.
+   */
+  describeStore(): string | undefined {
+    const { address, settings } = this
+    if (findKind(address).isDefault(address)) return undefined
+    const name = quoteIfNeeded(address.name)
+    return settings.storeName === undefined ? name : `${settings.storeName} (${name})`
+  }
+
+  describeMissingStore(): string {
+    return `There is no store at ${this.address.name} yet`
   }
 }
