@@ -49,7 +49,7 @@ export interface Header {
   unreadNames: readonly string[]
   /** The line of the header; undefined if `--columns` names the columns instead. */
   line?: number | undefined
-  /** The line of a header that no name confirms, because `--map` has numbers of columns. */
+  /** The line of a header that may be the first plant, because only `--map` says what it names. */
   guessedLine?: number | undefined
   /** How many rows above the header may be plants, because they have several filled cells. */
   rowsAbove?: number

@@ -185,9 +185,15 @@ function parseHeader(rows: RawChunk<Cells>, options: InputOptions, source: Sampl
   const unreadNames = findUnreadNames(names, columns, options)
   const line = rows.lines[row]
   // A rejects file always begins with its header.
-  const guessedLine = isGuessed && !names.some(isRejectsName) ? line : undefined
+  const mayBePlant = isGuessed || (options.map.name && mayBeValues(names, rows.records[row]))
+  const guessedLine = mayBePlant && !names.some(isRejectsName) ? line : undefined
   const rowsAbove = countRowsAbove(row, rows)
   return { names, columns, unreadNames, line, guessedLine, rowsAbove }
+}
+
+/** A header with a number, or with one cell that `--map` names, is most likely the first plant. */
+function mayBeValues(names: readonly string[], row: Cells = []): boolean {
+  return names.length === 1 || hasNumber(row)
 }
 
 /** Counts the rows above the header that may be plants. A title has only one cell. */

@@ -4,7 +4,7 @@
  */
 import { PlantsError } from '../errors.js'
 import type { Cells, InputOptions, Sample } from './chunk.js'
-import { idOptionsHint, isRejectsName, listNames, readNames, type WantedName } from './columns.js'
+import { isRejectsName, listNames, readNames, type WantedName } from './columns.js'
 import { parseIdCell } from './parse-id-cell.js'
 
 /** A column of a table, or a key of JSON. */
@@ -83,7 +83,7 @@ export function createMissingFieldsError(
   return new ColumnsError(
     `${name} has no ${nouns} ${listNames(missingNames.map((wanted) => wanted.name))}`,
     isOnlyId
-      ? idOptionsHint
+      ? `Add --map id=${value}, or without ids --by-name, or for one plant for each record --id-from 1`
       : `Add --map name=${value},tag=${value},id=${value}. On a terminal, the import of a file asks`,
     sample,
     describeSource(source),

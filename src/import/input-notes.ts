@@ -36,7 +36,7 @@ export class InputNotes {
       )
     if (otherSheet !== undefined)
       this.#sentences.push(
-        `The sheet ${listNames([otherSheet])} of ${file} has the columns, too. To import it, add --sheet`,
+        `The sheet ${listNames([otherSheet])} of ${file} has the columns, too. To import it, add --sheet ${listNames([otherSheet])}`,
       )
   }
 

@@ -72,7 +72,7 @@ function explainRepetition(
 ): RecordOutcome {
   if (change.isFoundByName) {
     const message = `${problem.message}; it is the plant of line ${firstLine}`
-    return rejectRecord({ ...problem, message })
+    return rejectRecord({ ...problem, message }, 'repeatedName')
   }
   const message = `The id ${getTargetId(change)} also occurs in line ${firstLine}, with a different plant`
   return rejectRecord({ ...problem, message }, 'repeatedId')

@@ -14,6 +14,7 @@ import type { Outcome, Problem } from '../stores/change.js'
  *   the place of an id. Nothing else is wrong in it.
  * - `surplusCells`: the row of a table has more cells than the header.
  * - `repeatedId`: the plant of an earlier record has the same id.
+ * - `repeatedName`: with `--by-name`, an earlier record has the name, and another tag.
  * - `unreadableConflict`: the id exists, and the service does not let the token read the plant, so
  *   the plant may be equal to the record.
  * - `generatedId`: another plant has the id that was generated for the record.
@@ -30,6 +31,7 @@ export type RejectionCause =
   | 'textId'
   | 'surplusCells'
   | 'repeatedId'
+  | 'repeatedName'
   | 'unreadableConflict'
   | 'generatedId'
   | 'reservedId'

@@ -45,19 +45,21 @@ export function guessIdColumn(
 }
 
 /**
- * Finds a column that is called a name, or else the column with the most different strings. Beside
- * a plant, such as "Donated plant", the name is that of a person or a company, and beside a genus,
+ * Finds a column that is called a name, or else the column with the most different strings, which
+ * may be codes in a column that is called an id only if there is no other. Beside a plant, such as "Donated plant", the name is that of a person or a company, and beside a genus,
  * the species is only an epithet.
  */
 export function guessNameColumn(columns: readonly Column[]): Column | undefined {
-  const textColumns = columns.filter((column) => countDistinctTexts(column) > 0)
-  const mostTexts = Math.max(...columns.map(countDistinctTexts))
+  const otherColumns = columns.filter(({ name }) => !splitWords(name).includes('id'))
+  const candidates = otherColumns.length > 0 ? otherColumns : columns
+  const textColumns = candidates.filter((column) => countDistinctTexts(column) > 0)
+  const mostTexts = Math.max(...candidates.map(countDistinctTexts))
   return (
     textColumns.find(isGenusColumn) ??
     textColumns.find(({ name }) => foldName(name) === 'name') ??
     textColumns.find(({ name }) => splitWords(name).at(-1) === 'plant') ??
     findByWords(textColumns, 'name') ??
-    columns.find((column) => countDistinctTexts(column) === mostTexts)
+    candidates.find((column) => countDistinctTexts(column) === mostTexts)
   )
 }
 

@@ -38,6 +38,7 @@ test.each([
   { header: 'plant_id;common_name;plant_family', row: '1;Rose;Rosaceae', fields: 'id name tag' },
   { header: 'Species;Lat;Lon', row: 'Rosa alba;-1205;7705', fields: 'name - -' },
   { header: 'Accession no;Plant', row: 'A-1;Rosa alba', fields: '- name' },
+  { header: 'id;Sorta', row: 'rosa-alba;Rosa alba', fields: '- name' },
   { header: 'ID_notes;Plant', row: 'see bed 4;Rosa alba', fields: '- name' },
 ])(
   'the columns of the header $header above the row $row are: $fields',

@@ -200,7 +200,7 @@ test.each<{ input: string; options: object; message: string; hint: string }>([
     input: 'name,tag\nFern,wet\n',
     options: {},
     message: 'stdin has no column "id"',
-    hint: 'If the plants have no ids, add --by-name, or for one plant for each record, --id-from 1',
+    hint: 'Add --map id=COLUMN, or without ids --by-name, or for one plant for each record --id-from 1',
   },
   {
     input: '{"id":1,"kind":"red"}\n',

@@ -94,7 +94,7 @@ test.each<{ which: string; parts: Parts; flags?: string; sheet?: string }>([
   },
 ])('an import names $which', async ({ parts, flags = '', sheet }) => {
   const result = await sandbox.import(flags, buildWorkbook(parts))
-  const warning = `plants: The sheet "${sheet}" of stdin has the columns, too. To import it, add --sheet\n`
+  const warning = `plants: The sheet "${sheet}" of stdin has the columns, too. To import it, add --sheet "${sheet}"\n`
   expect(result).toEqual({ code: 0, created: 1, err: sheet === undefined ? '' : warning })
 })
 

@@ -1,6 +1,6 @@
 /*
- * Chooses the hint of an import that has rejected records: a sentence for each cause. Often all of
- * them have one cause, and then one option, or one change of the input, helps for all of them.
+ * Chooses the hint of an import that has rejected records. Often all of them have one cause, and
+ * then one option, or one change of the input, helps for all of them.
  */
 import { idOptionsHint } from '../../../formats/columns.js'
 import type { RejectedRecord } from '../../../import/format-rejects.js'
@@ -21,7 +21,7 @@ export function findHintCause(
 }
 
 /**
- * Returns the sentences for all causes, and at the end that for the records without a cause.
+ * Returns the advice for the most frequent cause. Whoever follows it gets that for the next one.
  *
  * @param causeCounts how many records were rejected for each cause
  * @param recordCount how many records were read, with those that were not rejected
@@ -31,28 +31,36 @@ export function chooseOutcomeHint(
   causeCounts: ReadonlyMap<HintCause, number>,
   recordCount: number,
   rejects: string | undefined,
-  { atomic }: ImportPlan,
+  { atomic, map }: ImportPlan,
 ): string {
-  const causes = new Set(causeCounts.keys())
-  // A few texts among integers are mistakes in these records. Without their ids, all others would
-  // get new ones.
+  const greatestCount = Math.max(...causeCounts.values())
+  const causes = [...causeCounts.keys()].filter((key) => causeCounts.get(key) === greatestCount)
+  const cause = causes.find((key) => key !== 'other') ?? 'other'
+  // A few wrong ids among integers are mistakes in these records. Without their ids, all others
+  // would get new ones.
   const wrongIdCount = (causeCounts.get('textId') ?? 0) + (causeCounts.get('formattedId') ?? 0)
-  if (wrongIdCount * 2 <= recordCount && causes.delete('textId')) causes.add('other')
-  const hints = [...causes].flatMap((cause) => (cause === 'other' ? [] : causeHints[cause]))
-  if (causes.has('other')) hints.push(chooseOtherHint(rejects, atomic))
-  return hints.join('. ')
+  const areIdsWrong = wrongIdCount * 2 > recordCount
+  const ignoringIds = map.id
+    ? `put id= in place of id=${map.id.join()}, and add either --by-name or --id-from 1`
+    : 'add --map id= and either --by-name or --id-from 1'
+  if (cause === 'textId' && areIdsWrong) return `If the ids are no whole numbers, ${ignoringIds}`
+  if (cause === 'formattedId')
+    return areIdsWrong ? `${causeHints[cause]}, or ${ignoringIds}` : causeHints[cause]
+  return cause === 'other' || cause === 'textId'
+    ? chooseOtherHint(rejects, atomic)
+    : causeHints[cause]
 }
 
 /** An import with `--atomic` stores nothing, so its rejects file is only a part of the input. */
 function chooseOtherHint(rejects: string | undefined, isAtomic = false): string {
   if (rejects === undefined)
-    return 'Correct the input, and run the command again. To write all rejected records to a file, add --rejects FILE'
+    return 'Correct the input, and run the command again. For all rejected records, add --rejects FILE'
   return isAtomic
     ? 'Correct the input, and run the command again with a new --rejects file'
     : `Correct the records in ${rejects}, and import it with the same options and a new --rejects file`
 }
 
-const causeHints: Readonly<Record<Exclude<HintCause, 'other'>, string>> = {
+const causeHints: Readonly<Record<Exclude<HintCause, 'other' | 'textId'>, string>> = {
   ...syntaxHints,
   conflict:
     'To keep the plants that exist, add --if-exists skip. To change them, add --if-exists update',
@@ -66,9 +74,8 @@ const causeHints: Readonly<Record<Exclude<HintCause, 'other'>, string>> = {
   reservedId: 'Import the list from a file, whose ids are known before the first one is generated',
   missingId: idOptionsHint,
   quotedId: 'In JSON, write ids as numbers, without quotes',
-  formattedId:
-    'Write ids in plain digits, such as 1234. In a spreadsheet, format their column as whole numbers',
-  textId: 'If the plants have no ids that are integers, add --map id= --by-name',
+  formattedId: 'Write ids in plain digits, such as 1234',
+  repeatedName: 'For one plant for each record, use --id-from 1 in place of --by-name',
   unsavedFormula: 'Open the workbook in a spreadsheet, save it, and run the command again',
   commonName:
     'If several plants have the name, put the id of the right one into a column or key id',
