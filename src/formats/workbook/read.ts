@@ -25,12 +25,11 @@ import {
 import { foldName, listNames } from '../columns.js'
 import { createReader, findHeader, maxHeaderRows, rateTable, type TableHead } from '../header.js'
 import { Archive } from './archive.js'
-import type { CellContext } from './cells.js'
 import { createTooLargeError, DamageError, explainDamage } from './damage.js'
 import { assertWorkbook, createCompoundFileError, isCompoundFile } from './identify.js'
 import { MergedCells } from './merged-cells.js'
-import { type RowOptions, RowReader } from './rows.js'
-import { readWorkbook, type Sheet } from './sheets.js'
+import type { RowOptions } from './row-builder.js'
+import { readWorkbook, type Sheet, type Workbook } from './sheets.js'
 import { parsePart } from './xml.js'
 
 /**
@@ -73,7 +72,8 @@ async function useReader<T>(
   try {
     const archive = await Archive.open(bytes, file, signal)
     assertWorkbook(archive, file)
-    return await read(new WorkbookReader(archive, file, options))
+    const workbook = await readWorkbook(archive, file)
+    return await read(new WorkbookReader(archive, workbook, file, options))
   } catch (error) {
     throw explainDamage(file, error)
   }
@@ -92,25 +92,26 @@ async function gatherBytes({ name, blocks }: FormatInput): Promise<Buffer> {
 
 class WorkbookReader {
   readonly #archive: Archive
+  readonly #workbook: Workbook
   readonly #file: string
   readonly #options: InputOptions
   /** The number of cells in the first rows of all sheets that were read, with the empty ones. */
   #headCells = 0
 
-  constructor(archive: Archive, file: string, options: InputOptions) {
+  constructor(archive: Archive, workbook: Workbook, file: string, options: InputOptions) {
     this.#archive = archive
+    this.#workbook = workbook
     this.#file = file
     this.#options = options
   }
 
   async openTable(): Promise<FormatReader> {
-    const { sheets, context } = await readWorkbook(this.#archive, this.#file)
+    const { sheets } = this.#workbook
     const candidates = this.#findSheets(sheets)
-    const { sheet, head } = await this.#chooseSheet(candidates, context)
+    const { sheet, head } = await this.#chooseSheet(candidates)
     const mergedCells = new MergedCells()
     const rows = this.#readRows(sheet, {
       width: this.#countColumns(head),
-      context,
       onMergedCells: (reference) => mergedCells.add(reference),
     })
     const source = { name: this.#file, sheet: sheet.name, sheets: sheets.map(describeSheet) }
@@ -118,14 +119,13 @@ class WorkbookReader {
     // No row is read before this function has returned.
     if (reader.header) mergedCells.setHeader(reader.header)
     const laterSheets = candidates.slice(candidates.indexOf(sheet) + 1)
-    return { ...reader, otherSheet: await this.#findSheet(laterSheets, context), mergedCells }
+    return { ...reader, otherSheet: await this.#findSheet(laterSheets), mergedCells }
   }
 
   async readHeads(): Promise<TableHead[]> {
-    const { sheets, context } = await readWorkbook(this.#archive, this.#file)
     const heads: TableHead[] = []
-    for (const sheet of this.#findSheets(sheets))
-      heads.push({ sheet: sheet.name, rows: await this.#readHead(sheet, context) })
+    for (const sheet of this.#findSheets(this.#workbook.sheets))
+      heads.push({ sheet: sheet.name, rows: await this.#readHead(sheet) })
     return heads
   }
 
@@ -134,13 +134,10 @@ class WorkbookReader {
    * looks most like a list, and the error about missing columns then names the columns of that
    * sheet.
    */
-  async #chooseSheet(
-    sheets: readonly Sheet[],
-    context: CellContext,
-  ): Promise<{ sheet: Sheet; head: RawChunk<Cells> }> {
+  async #chooseSheet(sheets: readonly Sheet[]): Promise<{ sheet: Sheet; head: RawChunk<Cells> }> {
     let likeliest: { sheet: Sheet; head: RawChunk<Cells>; rating: number } | undefined
     for (const sheet of sheets) {
-      const head = await this.#readHead(sheet, context)
+      const head = await this.#readHead(sheet)
       if (this.#hasColumns(head)) return { sheet, head }
       const rating = rateTable(head)
       // Thousands of sheets may have wide heads, so only one is kept.
@@ -150,9 +147,8 @@ class WorkbookReader {
   }
 
   /** Finds the name of the first sheet that has the columns. */
-  async #findSheet(sheets: readonly Sheet[], context: CellContext): Promise<string | undefined> {
-    for (const sheet of sheets)
-      if (this.#hasColumns(await this.#readHead(sheet, context))) return sheet.name
+  async #findSheet(sheets: readonly Sheet[]): Promise<string | undefined> {
+    for (const sheet of sheets) if (this.#hasColumns(await this.#readHead(sheet))) return sheet.name
     return undefined
   }
 
@@ -180,9 +176,9 @@ class WorkbookReader {
   }
 
   /** Reads the first rows of a sheet. They may be out of order in the file. */
-  async #readHead(sheet: Sheet, context: CellContext): Promise<RawChunk<Cells>> {
+  async #readHead(sheet: Sheet): Promise<RawChunk<Cells>> {
     const rows: { line: number; row: Cells }[] = []
-    const chunks = this.#readRows(sheet, { width: Infinity, context }, maxHeaderRows)
+    const chunks = this.#readRows(sheet, { width: Infinity }, maxHeaderRows)
     for await (const { records, lines } of chunks) {
       for (const [index, row] of records.entries())
         rows.push({ line: assertDefined(lines[index]), row })
@@ -203,16 +199,17 @@ class WorkbookReader {
 
   /** @param chunkRows a chunk is yielded when it has this many rows, or when it is full */
   async *#readRows(
-    { name, path }: Sheet,
+    sheet: Sheet,
     options: Omit<RowOptions, 'file'>,
     chunkRows = Infinity,
   ): AsyncGenerator<RawChunk<Cells>> {
+    const { name, path } = sheet
     if (path === undefined)
       throw createInputError(
         `The sheet ${listNames([name])} has no cells`,
         'Choose another sheet with --sheet',
       )
-    const rows = new RowReader({ file: this.#file, ...options })
+    const rows = this.#workbook.createRowReader(sheet, { file: this.#file, ...options })
     try {
       for await (const _ of parsePart(this.#archive, path, rows))
         if (rows.isFull || rows.length >= chunkRows) yield rows.takeChunk()

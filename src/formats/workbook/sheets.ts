@@ -8,8 +8,9 @@
  */
 import { posix } from 'node:path'
 import { type Archive, foldPath } from './archive.js'
-import type { CellContext } from './cells.js'
 import { createTooLargeError, DamageError } from './damage.js'
+import type { RowBuilder, RowOptions } from './row-builder.js'
+import { RowReader } from './rows.js'
 import { readSharedStrings } from './shared-strings.js'
 import { readStyles } from './styles.js'
 import { type Attributes, type ElementHandler, parseWholePart } from './xml.js'
@@ -21,9 +22,10 @@ export interface Sheet {
   path: string | undefined
 }
 
-interface Workbook {
+export interface Workbook {
   sheets: readonly Sheet[]
-  context: CellContext
+  /** Creates a reader for the part of a sheet. */
+  createRowReader(sheet: Sheet, options: RowOptions): RowBuilder & ElementHandler
 }
 
 /**
@@ -41,13 +43,14 @@ export async function readWorkbook(archive: Archive, file: string): Promise<Work
   const findOnly = (type: string) => findOnlyPath(relations, type)
   const [stringsPath, stylesPath] = [findOnly('sharedStrings'), findOnly('styles')]
   for (const path of [stringsPath, stylesPath]) if (path !== undefined) assertSize(path, limit)
+  const context = {
+    sharedStrings: stringsPath === undefined ? [] : await readSharedStrings(archive, stringsPath),
+    dateKinds: stylesPath === undefined ? [] : await readStyles(archive, stylesPath),
+    is1904,
+  }
   return {
     sheets: locateSheets(sheets, relations, archive),
-    context: {
-      sharedStrings: stringsPath === undefined ? [] : await readSharedStrings(archive, stringsPath),
-      dateKinds: stylesPath === undefined ? [] : await readStyles(archive, stylesPath),
-      is1904,
-    },
+    createRowReader: (_, options) => new RowReader(options, context),
   }
 }
 
