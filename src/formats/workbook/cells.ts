@@ -107,13 +107,15 @@ function readNumber(value: string, format: number, context: CellContext): Cell {
       reason: 'is not a number, although its cell in the workbook has that type',
     }
   const number = Number(value)
-  if (kind === undefined) return formatNumber(number)
+  if (kind === undefined) return formatNumber(number, value)
   const impossible = { text: '#NUM!', reason: 'is a date that does not exist in the calendar' }
   return formatDate(number, kind, context) ?? impossible
 }
 
-function formatNumber(number: number): Cell {
-  if (Math.abs(number) > Number.MAX_SAFE_INTEGER)
+function formatNumber(number: number, value: string): Cell {
+  // LibreOffice saves 15 digits of a number from 2^53 on: 2^53 is 9.00719925474099E+015.
+  const isRounded = /e/i.test(value) && Math.abs(number) >= 9_007_199_254_740_990
+  if (isRounded || Math.abs(number) > Number.MAX_SAFE_INTEGER)
     return {
       // Plain digits would look like an id, and the rejects file could be imported with a wrong id.
       text: number.toExponential().toUpperCase(),

@@ -45,6 +45,14 @@ test('a workbook that LibreOffice saved is imported, and its unreadable cells ar
   ])
 })
 
+test('a number that LibreOffice has rounded from 2^53 is rejected', async () => {
+  const value = '9.00719925474099E+015'
+  const rows = `<row><c><v>${value}</v></c>${buildInlineCell('a')}</row>`
+  const { err, ...result } = await sandbox.import('', buildPlantWorkbook(rows))
+  expect(result).toMatchObject({ code: 6, rejected: { 422: 1 } })
+  expect(err).toContain('stdin:2: Invalid plant: the id is a number from 2^53 on')
+})
+
 test('ids in string cells of a workbook are read as in other tables', async () => {
   const ids = ['="00123"', "'0007", '8.0', '1.000']
   const table = buildRows(['id', 'name'], ...ids.map((id) => [id, 'a']))
