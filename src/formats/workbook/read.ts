@@ -1,9 +1,10 @@
 /*
- * Reads a workbook (ECMA-376) as a table.
+ * Reads a workbook as a table: one of Excel (ECMA-376), or an OpenDocument spreadsheet.
  *
  * A workbook is a ZIP archive of XML parts. To get from bytes to rows, `archive.ts` unpacks a part,
  * `xml.ts` parses the part block by block, `sheets.ts` lists the sheets and reads what all sheets
  * share, and `rows.ts` reads the rows of one sheet. `cells.ts` converts each cell to a string.
+ * `opendocument.ts` does what `sheets.ts` and `rows.ts` do.
  *
  * The whole archive is in memory, because a ZIP archive has its directory at its end. Of the
  * unpacked parts, only the shared strings and the formats of cells stay in memory.
@@ -26,8 +27,9 @@ import { foldName, listNames } from '../columns.js'
 import { createReader, findHeader, maxHeaderRows, rateTable, type TableHead } from '../header.js'
 import { Archive } from './archive.js'
 import { createTooLargeError, DamageError, explainDamage } from './damage.js'
-import { assertWorkbook, createCompoundFileError, isCompoundFile } from './identify.js'
+import { createCompoundFileError, identifyWorkbook, isCompoundFile } from './identify.js'
 import { MergedCells } from './merged-cells.js'
+import { readOpenDocument } from './opendocument.js'
 import type { RowOptions } from './row-builder.js'
 import { readWorkbook, type Sheet, type Workbook } from './sheets.js'
 import { parsePart } from './xml.js'
@@ -71,13 +73,14 @@ async function useReader<T>(
   if (isCompoundFile(bytes)) throw createCompoundFileError(file, bytes)
   try {
     const archive = await Archive.open(bytes, file, signal)
-    assertWorkbook(archive, file)
-    const workbook = await readWorkbook(archive, file)
+    const workbook = await workbookReaders[await identifyWorkbook(archive, file)](archive, file)
     return await read(new WorkbookReader(archive, workbook, file, options))
   } catch (error) {
     throw explainDamage(file, error)
   }
 }
+
+const workbookReaders = { xlsx: readWorkbook, ods: readOpenDocument }
 
 async function gatherBytes({ name, blocks }: FormatInput): Promise<Buffer> {
   const gatheredBlocks: Buffer[] = []
@@ -178,7 +181,9 @@ class WorkbookReader {
   /** Reads the first rows of a sheet. They may be out of order in the file. */
   async #readHead(sheet: Sheet): Promise<RawChunk<Cells>> {
     const rows: { line: number; row: Cells }[] = []
-    const chunks = this.#readRows(sheet, { width: Infinity }, maxHeaderRows)
+    const chunks = sheet.head
+      ? [sheet.head]
+      : this.#readRows(sheet, { width: Infinity }, maxHeaderRows)
     for await (const { records, lines } of chunks) {
       for (const [index, row] of records.entries())
         rows.push({ line: assertDefined(lines[index]), row })

@@ -1,5 +1,5 @@
 /*
- * Builds the rows of one sheet from its cells.
+ * Builds the rows of one sheet from its cells, for the readers of both kinds of workbooks.
  */
 import {
   type Cell,
@@ -7,11 +7,12 @@ import {
   createBrokenRecordError,
   isTooLarge,
   maxRecordBytes,
+  maxUnpackedBytes,
   RawChunk,
   recordTooLargeReason,
 } from '../chunk.js'
-import { DamageError } from './damage.js'
-import { maxColumns } from './references.js'
+import { createTooLargeError, DamageError } from './damage.js'
+import { maxColumns, maxRows } from './references.js'
 
 export interface RowOptions {
   /** The file, for messages. */
@@ -37,6 +38,8 @@ export class RowBuilder {
   #rowLength = 0
   /** Whether the row has a cell to the right of the header. */
   #hasSurplus = false
+  /** The length of all cells and rows that the file has once, with a number of repetitions. */
+  #repeatedLength = 0
 
   constructor({ file, width }: RowOptions) {
     this.#file = file
@@ -67,35 +70,52 @@ export class RowBuilder {
     this.#hasSurplus = false
   }
 
-  protected endRow(row: Cell[]): void {
+  /** @param count how many equal rows follow each other. They share one array. */
+  protected endRow(row: Cell[], count = 1): void {
     this.row = undefined
     const chunk = this.#chunk
     // A UTF-16 unit has at most three bytes in UTF-8, so most rows need not be measured.
     if (this.#rowLength > maxRecordBytes / 3 && isTooLarge(joinStrings(row)))
       throw this.createSizeError()
-    chunk.characters += this.#rowLength + row.length + 1
-    if (row.length === 0 && !this.#hasSurplus) return
-    if (this.#hasSurplus) chunk.surplusRows += 1
+    const length = this.#rowLength + row.length + 1
+    if (row.length === 0 && !this.#hasSurplus) {
+      chunk.characters += length
+      return
+    }
+    if (this.rowNumber + count - 1 > maxRows)
+      throw new DamageError(`it has more than ${maxRows} rows`)
+    this.#countRepeated(length, count)
+    chunk.characters += length * count
+    if (this.#hasSurplus) chunk.surplusRows += count
     // A row has all cells of the header. Those that are not saved take no room in the array.
     if (Number.isFinite(this.#width)) row.length = this.#width
-    chunk.add(row, this.rowNumber)
+    for (let index = 0; index < count; index += 1) chunk.add(row, this.rowNumber + index)
   }
 
-  protected addCell(cell: Cell): void {
-    const column = this.column
-    this.column += 1
-    if (column >= maxColumns)
+  /** @param count how many equal cells follow each other */
+  protected addCell(cell: Cell, count = 1): void {
+    const firstColumn = this.column
+    this.column += count
+    if (this.column > maxColumns)
       throw new DamageError(`row ${this.rowNumber} has more than ${maxColumns} cells`)
     if (cell === undefined || !this.row) return
     const { length } = typeof cell === 'string' ? cell : cell.text
-    this.#rowLength += length
+    this.#rowLength += length * count
     if (this.#rowLength > maxRecordBytes) throw this.createSizeError()
-    if (column < this.#width) this.row[column] = cell
-    else this.#hasSurplus = true
+    this.#countRepeated(length + 1, count)
+    if (this.column > this.#width) this.#hasSurplus = true
+    const endColumn = Math.min(this.column, this.#width)
+    for (let column = firstColumn; column < endColumn; column += 1) this.row[column] = cell
   }
 
   protected createSizeError(): Error {
     return createBrokenRecordError(this.#file, this.rowNumber, recordTooLargeReason)
+  }
+
+  /** A few bytes of a file can ask for millions of equal cells, so their sum has a limit. */
+  #countRepeated(length: number, count: number): void {
+    this.#repeatedLength += length * (count - 1)
+    if (this.#repeatedLength > maxUnpackedBytes) throw createTooLargeError(this.#file)
   }
 }
 

@@ -1,5 +1,5 @@
 /*
- * Reads which sheets a workbook has, and what the cells of all sheets share: the strings, the
+ * Reads which sheets an Excel workbook has, and what the cells of all sheets share: the strings, the
  * formats and the first day of the calendar.
  *
  * The parts of a workbook have no fixed paths. The relations of a part, which are in a separate
@@ -7,6 +7,7 @@
  * the main part, and `xl/_rels/workbook.xml.rels` has the paths of the sheets (ECMA-376 part 2).
  */
 import { posix } from 'node:path'
+import type { Cells, RawChunk } from '../chunk.js'
 import { type Archive, foldPath } from './archive.js'
 import { createTooLargeError, DamageError } from './damage.js'
 import type { RowBuilder, RowOptions } from './row-builder.js'
@@ -20,6 +21,8 @@ export interface Sheet {
   isHidden: boolean
   /** The path of the part with the cells; undefined for a sheet without cells, such as a chart. */
   path: string | undefined
+  /** The first rows, if they were read together with the list of sheets. */
+  head?: RawChunk<Cells>
 }
 
 export interface Workbook {
@@ -202,7 +205,7 @@ function assertSize(path: string, { archive, file }: PartLimit): void {
   if (archive.measure(path) > maxKeptBytes) throw createTooLargeError(file)
 }
 
-const maxKeptBytes = 50_331_648
+export const maxKeptBytes = 50_331_648
 /** LibreOffice allows this many sheets, and Excel as many as there is memory for. */
-const maxSheets = 10_000
+export const maxSheets = 10_000
 const maxRelations = 100_000
