@@ -94,6 +94,12 @@ export class Archive {
     if (checksum !== entry.crc32) throw new DamageError(`the checksum of ${path} is wrong`)
   }
 
+  async readWhole(path: string): Promise<Buffer> {
+    const blocks: Buffer[] = []
+    for await (const block of this.read(path)) blocks.push(block)
+    return Buffer.concat(blocks)
+  }
+
   #findEntry(path: string): Entry {
     const [entry, duplicate] = this.#entries.get(foldPath(path)) ?? []
     if (!entry) throw new DamageError(`${path} is missing`)

@@ -82,38 +82,36 @@ function readSharedString(index: string, { sharedStrings }: CellContext): Cell {
   return string.trim() || undefined
 }
 
-function readError(code: string): Cell {
+export function readError(code: string): Cell {
   const text = spreadsheetError.test(code) ? code : '#VALUE!'
   return { text, reason: `is the error value ${text}` }
 }
 
-function readBoolean(value: string): Cell {
+export function readBoolean(value: string): Cell {
   if (value === '1' || value === 'true') return 'TRUE'
   if (value === '0' || value === 'false') return 'FALSE'
   return { text: '#VALUE!', reason: 'is neither true nor false in the workbook' }
 }
 
-/** Formats a number in plain digits, never as `1e21`, and a date as ISO 8601. */
 function readNumber(value: string, format: number, context: CellContext): Cell {
   const { dateKinds } = context
   // If the format is unknown, nobody knows whether 45292 is a number or the first day of 2024.
   if (format !== 0 && !(format < dateKinds.length))
     throw new DamageError(`the format of a cell (${format}) is missing`)
   const kind = dateKinds[format]
-  if (kind === undefined && plainInteger.test(value)) return value
-  if (!anyNumber.test(value))
-    return {
-      text: '#NUM!',
-      reason: 'is not a number, although its cell in the workbook has that type',
-    }
-  const number = Number(value)
-  if (kind === undefined) return formatNumber(number)
-  const impossible = { text: '#NUM!', reason: 'is a date that does not exist in the calendar' }
-  return formatDate(number, kind, context) ?? impossible
+  if (kind === undefined) return readPlainNumber(value)
+  if (!anyNumber.test(value)) return notANumber
+  return formatDate(Number(value), kind, context) ?? impossibleDate
 }
 
-function formatNumber(number: number): Cell {
-  if (Math.abs(number) > Number.MAX_SAFE_INTEGER)
+/** Formats a number in plain digits, never as `1e21`. */
+export function readPlainNumber(value: string): Cell {
+  if (plainInteger.test(value)) return value
+  if (!anyNumber.test(value)) return notANumber
+  const number = Number(value)
+  // LibreOffice saves 15 digits of a number from 2^53 on: 2^53 is 9.00719925474099E+015.
+  const isRounded = /e/i.test(value) && Math.abs(number) >= 9_007_199_254_740_990
+  if (isRounded || Math.abs(number) > Number.MAX_SAFE_INTEGER)
     return {
       // Plain digits would look like an id, and the rejects file could be imported with a wrong id.
       text: number.toExponential().toUpperCase(),
@@ -125,11 +123,21 @@ function formatNumber(number: number): Cell {
   return number.toLocaleString('en', { useGrouping: false, maximumSignificantDigits: 17 })
 }
 
+const notANumber = {
+  text: '#NUM!',
+  reason: 'is not a number, although its cell in the workbook has that type',
+}
+
+export const impossibleDate = {
+  text: '#NUM!',
+  reason: 'is a date that does not exist in the calendar',
+}
+
 /**
  * The rejects file has `#N/A` for such a cell. An import of the rejects file rejects `#N/A` again,
  * so the record is not stored before somebody has entered the value.
  */
-const unsavedFormula: Cell = {
+export const unsavedFormula: Cell = {
   text: '#N/A',
   reason: 'is unknown because the formula has no saved value',
   isUnsavedFormula: true,

@@ -1,5 +1,6 @@
 /*
- * Converts the numbers with which a workbook stores dates.
+ * Converts the numbers with which an Excel workbook stores dates, and the texts with which an
+ * OpenDocument spreadsheet does.
  *
  * A date is a number of days, and a time is a fraction of a day: 45292.5 is noon of 1 January 2024.
  * A workbook counts its days from 1904 or from 1900. A workbook that counts from 1900 takes 1900
@@ -28,7 +29,41 @@ export function formatDate(
   if (isOnlyTime) return formatClock(timeMs)
   const date = new Date(timeMs + findEpoch(timeMs, is1904))
   const isLeapDay1900 = !is1904 && Math.floor(timeMs / dayMs) === 60
-  if (isLeapDay1900 || !(date.getTime() <= lastDateMs)) return undefined
+  return isLeapDay1900 || !(date.getTime() <= lastDateMs) ? undefined : formatTimestamp(date)
+}
+
+/**
+ * Formats a date and time of XML Schema, such as `2024-01-01T12:00:00.5`, in the same way.
+ *
+ * @returns undefined for a text that is no date of the calendar
+ */
+export function formatXmlDate(text: string): string | undefined {
+  const [, day, hours = '0', minutes = '0', seconds = '0'] =
+    /^(\d{4}-\d\d-\d\d)(?:T([01]\d|2[0-3]):([0-5]\d):([0-5]\d(?:\.\d+)?))?$/.exec(text) ?? []
+  const dayStartMs = day === undefined ? NaN : Date.parse(day)
+  // Date.parse takes 30 February for 1 March.
+  if (Number.isNaN(dayStartMs) || new Date(dayStartMs).toISOString().slice(0, 10) !== day)
+    return undefined
+  return formatTimestamp(new Date(dayStartMs + parseClock(hours, minutes, seconds)))
+}
+
+/**
+ * Formats a duration of XML Schema, such as `PT14H30M00S`. LibreOffice has it for a time of day.
+ *
+ * @returns undefined for another text
+ */
+export function formatXmlDuration(text: string): string | undefined {
+  const [, hours, minutes, seconds] =
+    /^PT(\d{1,6})H(\d{1,2})M(\d{1,2}(?:[.,]\d+)?)S$/.exec(text) ?? []
+  if (hours === undefined || minutes === undefined || seconds === undefined) return undefined
+  return formatDuration(parseClock(hours, minutes, seconds.replace(',', '.')))
+}
+
+function parseClock(hours: string, minutes: string, seconds: string): number {
+  return roundTime(Number(hours) * hourMs + (Number(minutes) * 60 + Number(seconds)) * 1000)
+}
+
+function formatTimestamp(date: Date): string | undefined {
   const [day, clock = ''] = date.toISOString().slice(0, -1).split('T')
   const clockTime = clock.replace(/\.000$/, '')
   return clockTime === '00:00:00' ? day : `${day}T${clockTime}`

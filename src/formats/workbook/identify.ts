@@ -1,5 +1,5 @@
 /*
- * Identifies files that begin like a workbook, but are not workbooks. They are ZIP archives of
+ * Identifies workbooks, and files that begin like one, but are none. They are ZIP archives of
  * other programs, or compound files (MS-CFB). Office stored every document in a compound file
  * before 2007, and still does so if the document has a password. The message "stock.xls is an old
  * workbook" helps a person more than "stock.xls is damaged".
@@ -8,27 +8,42 @@ import { createInputError, type PlantsError } from '../../errors.js'
 import type { Archive } from './archive.js'
 
 const saveHint = 'Save the list in it as .xlsx or CSV, and import that'
-const passwordHint = 'Remove the password in the spreadsheet, save it, and import that'
 
 /** The kind of an archive is the first one whose path an entry of the archive has. */
 const archiveKinds: readonly (readonly [path: RegExp, description: string])[] = [
-  [/^mimetype$/, 'an OpenDocument file, such as an .ods'],
+  [/^mimetype$/, 'an OpenDocument file, but no spreadsheet (.ods)'],
   [/^xl\/workbook\.bin$/, 'an Excel binary workbook (.xlsb)'],
   [/^(?:word|ppt)\//, 'a Word or PowerPoint document'],
   [/^index(?:\.zip|\/.*\.iwa)$/, 'a document of Apple Numbers, Pages or Keynote'],
 ]
 
 /** @throws {PlantsError} `input` if the archive is not a workbook, with the kind that it is */
-export function assertWorkbook(archive: Archive, file: string): void {
+export async function identifyWorkbook(archive: Archive, file: string): Promise<'xlsx' | 'ods'> {
   const { paths } = archive
+  if (await isOpenDocumentSpreadsheet(archive)) {
+    if (await isEncryptedOpenDocument(archive)) throw createPasswordError(file)
+    return 'ods'
+  }
   for (const [path, description] of archiveKinds)
     if (paths.some((candidate) => path.test(candidate)))
       throw createInputError(`${file} is ${description}`, saveHint)
   const isOffice = archive.has('_rels/.rels') || paths.some((path) => path.startsWith('xl/'))
   if (!isOffice)
     throw createInputError(`${file} is a ZIP archive`, 'Unpack it, and import the files in it')
-  if (archive.isEncrypted)
-    throw createInputError(`${file} is protected by a password`, passwordHint)
+  if (archive.isEncrypted) throw createPasswordError(file)
+  return 'xlsx'
+}
+
+async function isOpenDocumentSpreadsheet(archive: Archive): Promise<boolean> {
+  if (!archive.has('mimetype')) return false
+  const type = (await archive.readWhole('mimetype')).toString().trim()
+  return type === 'application/vnd.oasis.opendocument.spreadsheet'
+}
+
+/** The entries of the archive are then encrypted one by one, which only the manifest says. */
+async function isEncryptedOpenDocument(archive: Archive): Promise<boolean> {
+  const manifest = 'META-INF/manifest.xml'
+  return archive.has(manifest) && (await archive.readWhole(manifest)).includes('encryption-data')
 }
 
 export function isCompoundFile(head: Buffer): boolean {
@@ -38,9 +53,15 @@ export function isCompoundFile(head: Buffer): boolean {
 /** Creates the error that says what the compound file is, by a name in its directory. */
 export function createCompoundFileError(file: string, content: Buffer): PlantsError {
   const hasStream = (name: string) => content.includes(Buffer.from(`${name}\0`, 'utf16le'))
-  if (hasStream('EncryptedPackage'))
-    return createInputError(`${file} is protected by a password`, passwordHint)
+  if (hasStream('EncryptedPackage')) return createPasswordError(file)
   const isWorkbook = hasStream('Workbook') || hasStream('Book')
   const description = isWorkbook ? 'an old workbook (.xls)' : 'an old Office file'
   return createInputError(`${file} is ${description}`, saveHint)
+}
+
+function createPasswordError(file: string): PlantsError {
+  return createInputError(
+    `${file} is protected by a password`,
+    'Remove the password in the spreadsheet, save it, and import that',
+  )
 }

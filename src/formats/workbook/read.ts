@@ -1,9 +1,10 @@
 /*
- * Reads a workbook (ECMA-376) as a table.
+ * Reads a workbook as a table: one of Excel (ECMA-376), or an OpenDocument spreadsheet.
  *
  * A workbook is a ZIP archive of XML parts. To get from bytes to rows, `archive.ts` unpacks a part,
  * `xml.ts` parses the part block by block, `sheets.ts` lists the sheets and reads what all sheets
  * share, and `rows.ts` reads the rows of one sheet. `cells.ts` converts each cell to a string.
+ * `opendocument.ts` does what `sheets.ts` and `rows.ts` do.
  *
  * The whole archive is in memory, because a ZIP archive has its directory at its end. Of the
  * unpacked parts, only the shared strings and the formats of cells stay in memory.
@@ -26,12 +27,12 @@ import {
 import { foldName, listNames } from '../columns.js'
 import { createReader, findHeader, maxHeaderRows, rateTable } from '../header.js'
 import { Archive } from './archive.js'
-import type { CellContext } from './cells.js'
 import { createTooLargeError, DamageError, explainDamage } from './damage.js'
-import { assertWorkbook, createCompoundFileError, isCompoundFile } from './identify.js'
+import { createCompoundFileError, identifyWorkbook, isCompoundFile } from './identify.js'
 import { MergedCells } from './merged-cells.js'
-import { type RowOptions, RowReader } from './rows.js'
-import { readWorkbook, type Sheet } from './sheets.js'
+import { readOpenDocument } from './opendocument.js'
+import type { RowOptions } from './row-builder.js'
+import { readWorkbook, type Sheet, type Workbook } from './sheets.js'
 import { parsePart } from './xml.js'
 
 /**
@@ -62,12 +63,14 @@ async function useReader<T>(
   if (isCompoundFile(bytes)) throw createCompoundFileError(file, bytes)
   try {
     const archive = await Archive.open(bytes, file, signal)
-    assertWorkbook(archive, file)
-    return await read(new WorkbookReader(archive, file, options))
+    const workbook = await workbookReaders[await identifyWorkbook(archive, file)](archive, file)
+    return await read(new WorkbookReader(archive, workbook, file, options))
   } catch (error) {
     throw explainDamage(file, error)
   }
 }
+
+const workbookReaders = { xlsx: readWorkbook, ods: readOpenDocument }
 
 async function gatherBytes({ name, blocks }: FormatInput): Promise<Buffer> {
   const gatheredBlocks: Buffer[] = []
@@ -82,25 +85,26 @@ async function gatherBytes({ name, blocks }: FormatInput): Promise<Buffer> {
 
 class WorkbookReader {
   readonly #archive: Archive
+  readonly #workbook: Workbook
   readonly #file: string
   readonly #options: InputOptions
   /** The number of cells in the first rows of all sheets that were read, with the empty ones. */
   #headCells = 0
 
-  constructor(archive: Archive, file: string, options: InputOptions) {
+  constructor(archive: Archive, workbook: Workbook, file: string, options: InputOptions) {
     this.#archive = archive
+    this.#workbook = workbook
     this.#file = file
     this.#options = options
   }
 
   async openTable(): Promise<FormatReader> {
-    const { sheets, context } = await readWorkbook(this.#archive, this.#file)
+    const { sheets } = this.#workbook
     const candidates = this.#findSheets(sheets)
-    const { sheet, head, heads } = await this.#chooseSheet(candidates, context)
+    const { sheet, head, heads } = await this.#chooseSheet(candidates)
     const mergedCells = new MergedCells()
     const rows = this.#readRows(sheet, {
       width: this.#countColumns(head),
-      context,
       onMergedCells: (reference) => mergedCells.add(reference),
     })
     const source = {
@@ -113,7 +117,7 @@ class WorkbookReader {
     // No row is read before this function has returned.
     if (reader.header) mergedCells.setHeader(reader.header)
     const laterSheets = candidates.slice(candidates.indexOf(sheet) + 1)
-    return { ...reader, otherSheet: await this.#findSheet(laterSheets, context), mergedCells }
+    return { ...reader, otherSheet: await this.#findSheet(laterSheets), mergedCells }
   }
 
   /**
@@ -123,11 +127,10 @@ class WorkbookReader {
    */
   async #chooseSheet(
     sheets: readonly Sheet[],
-    context: CellContext,
   ): Promise<{ sheet: Sheet; head: RawChunk<Cells>; heads: TableHead[] }> {
     const heads: TableHead[] = []
     for (const sheet of sheets) {
-      const head = await this.#readHead(sheet, context)
+      const head = await this.#readHead(sheet)
       const tableHead = { sheet: sheet.name, rows: head }
       if (this.#hasColumns(head)) return { sheet, head, heads: [tableHead] }
       heads.push(tableHead)
@@ -142,9 +145,8 @@ class WorkbookReader {
   }
 
   /** Finds the name of the first sheet that has the columns. */
-  async #findSheet(sheets: readonly Sheet[], context: CellContext): Promise<string | undefined> {
-    for (const sheet of sheets)
-      if (this.#hasColumns(await this.#readHead(sheet, context))) return sheet.name
+  async #findSheet(sheets: readonly Sheet[]): Promise<string | undefined> {
+    for (const sheet of sheets) if (this.#hasColumns(await this.#readHead(sheet))) return sheet.name
     return undefined
   }
 
@@ -172,9 +174,11 @@ class WorkbookReader {
   }
 
   /** Reads the first rows of a sheet. They may be out of order in the file. */
-  async #readHead(sheet: Sheet, context: CellContext): Promise<RawChunk<Cells>> {
+  async #readHead(sheet: Sheet): Promise<RawChunk<Cells>> {
     const rows: { line: number; row: Cells }[] = []
-    const chunks = this.#readRows(sheet, { width: Infinity, context }, maxHeaderRows)
+    const chunks = sheet.head
+      ? [sheet.head]
+      : this.#readRows(sheet, { width: Infinity }, maxHeaderRows)
     for await (const { records, lines } of chunks) {
       for (const [index, row] of records.entries())
         rows.push({ line: assertDefined(lines[index]), row })
@@ -195,16 +199,17 @@ class WorkbookReader {
 
   /** @param chunkRows a chunk is yielded when it has this many rows, or when it is full */
   async *#readRows(
-    { name, path }: Sheet,
+    sheet: Sheet,
     options: Omit<RowOptions, 'file'>,
     chunkRows = Infinity,
   ): AsyncGenerator<RawChunk<Cells>> {
+    const { name, path } = sheet
     if (path === undefined)
       throw createInputError(
         `The sheet ${listNames([name])} has no cells`,
         'Choose another sheet with --sheet',
       )
-    const rows = new RowReader({ file: this.#file, ...options })
+    const rows = this.#workbook.createRowReader(sheet, { file: this.#file, ...options })
     try {
       for await (const _ of parsePart(this.#archive, path, rows))
         if (rows.isFull || rows.length >= chunkRows) yield rows.takeChunk()

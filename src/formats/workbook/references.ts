@@ -19,6 +19,16 @@ export function parseColumn(letters: string): number {
   return column - 1
 }
 
+/** Formats the reference of a range. The column of its first cell counts from 0 on. */
+export function formatRange(column: number, row: number, columns: number, rows: number): string {
+  return `${formatColumn(column)}${row}:${formatColumn(column + columns - 1)}${row + rows - 1}`
+}
+
+function formatColumn(column: number): string {
+  const letter = String.fromCharCode(65 + (column % 26))
+  return column < 26 ? letter : formatColumn(Math.floor(column / 26) - 1) + letter
+}
+
 /** @returns undefined for a text that is not a range */
 export function parseRange(reference: string): Range | undefined {
   const parts = /^([A-Z]{1,3})(\d{1,7}):([A-Z]{1,3})(\d{1,7})$/.exec(reference)

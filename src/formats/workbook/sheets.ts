@@ -1,5 +1,5 @@
 /*
- * Reads which sheets a workbook has, and what the cells of all sheets share: the strings, the
+ * Reads which sheets an Excel workbook has, and what the cells of all sheets share: the strings, the
  * formats and the first day of the calendar.
  *
  * The parts of a workbook have no fixed paths. The relations of a part, which are in a separate
@@ -7,9 +7,11 @@
  * the main part, and `xl/_rels/workbook.xml.rels` has the paths of the sheets (ECMA-376 part 2).
  */
 import { posix } from 'node:path'
+import type { Cells, RawChunk } from '../chunk.js'
 import { type Archive, foldPath } from './archive.js'
-import type { CellContext } from './cells.js'
 import { createTooLargeError, DamageError } from './damage.js'
+import type { RowBuilder, RowOptions } from './row-builder.js'
+import { RowReader } from './rows.js'
 import { readSharedStrings } from './shared-strings.js'
 import { readStyles } from './styles.js'
 import { type Attributes, type ElementHandler, parseWholePart } from './xml.js'
@@ -19,11 +21,14 @@ export interface Sheet {
   isHidden: boolean
   /** The path of the part with the cells; undefined for a sheet without cells, such as a chart. */
   path: string | undefined
+  /** The first rows, if they were read together with the list of sheets. */
+  head?: RawChunk<Cells>
 }
 
-interface Workbook {
+export interface Workbook {
   sheets: readonly Sheet[]
-  context: CellContext
+  /** Creates a reader for the part of a sheet. */
+  createRowReader(sheet: Sheet, options: RowOptions): RowBuilder & ElementHandler
 }
 
 /**
@@ -41,13 +46,14 @@ export async function readWorkbook(archive: Archive, file: string): Promise<Work
   const findOnly = (type: string) => findOnlyPath(relations, type)
   const [stringsPath, stylesPath] = [findOnly('sharedStrings'), findOnly('styles')]
   for (const path of [stringsPath, stylesPath]) if (path !== undefined) assertSize(path, limit)
+  const context = {
+    sharedStrings: stringsPath === undefined ? [] : await readSharedStrings(archive, stringsPath),
+    dateKinds: stylesPath === undefined ? [] : await readStyles(archive, stylesPath),
+    is1904,
+  }
   return {
     sheets: locateSheets(sheets, relations, archive),
-    context: {
-      sharedStrings: stringsPath === undefined ? [] : await readSharedStrings(archive, stringsPath),
-      dateKinds: stylesPath === undefined ? [] : await readStyles(archive, stylesPath),
-      is1904,
-    },
+    createRowReader: (_, options) => new RowReader(options, context),
   }
 }
 
@@ -199,7 +205,7 @@ function assertSize(path: string, { archive, file }: PartLimit): void {
   if (archive.measure(path) > maxKeptBytes) throw createTooLargeError(file)
 }
 
-const maxKeptBytes = 50_331_648
+export const maxKeptBytes = 50_331_648
 /** LibreOffice allows this many sheets, and Excel as many as there is memory for. */
-const maxSheets = 10_000
+export const maxSheets = 10_000
 const maxRelations = 100_000

@@ -10,8 +10,10 @@ import { DamageError } from './damage.js'
 
 export type Attributes = Readonly<Record<string, string>>
 
-/** Receives the elements of a part. Their names come without a prefix: `row` for `x:row`. */
+/** Receives the elements of a part. */
 export interface ElementHandler {
+  /** Unless it is set, the names come without their prefix: `row` for `x:row`. */
+  readonly keepsPrefixes?: true
   openElement(name: string, attributes: Attributes): void
   addText?(text: string): void
   closeElement?(name: string): void
@@ -77,15 +79,16 @@ class PartParser {
 
   #listenForTags(): void {
     const handler = this.#handler
+    const toName = (name: string) => (handler.keepsPrefixes ? name : removePrefix(name))
     this.#parser.on('opentag', ({ name, attributes }) => {
       this.#depth += 1
       if (this.#depth > maxDepth) throw new DamageError(`${this.#path} is nested too deeply`)
-      handler.openElement(removePrefix(name), attributes)
+      handler.openElement(toName(name), attributes)
       this.#lastEventPosition = this.#parser.position
     })
     this.#parser.on('closetag', ({ name }) => {
       this.#depth -= 1
-      handler.closeElement?.(removePrefix(name))
+      handler.closeElement?.(toName(name))
       this.#lastEventPosition = this.#parser.position
     })
   }

@@ -6,7 +6,6 @@ import { PlantsError } from '../../../src/errors.js'
 import type { Cell } from '../../../src/formats/chunk.js'
 import { Archive } from '../../../src/formats/workbook/archive.js'
 import { DamageError } from '../../../src/formats/workbook/damage.js'
-import { RowReader } from '../../../src/formats/workbook/rows.js'
 import { readWorkbook } from '../../../src/formats/workbook/sheets.js'
 import { parsePart } from '../../../src/formats/workbook/xml.js'
 import { isInstalled } from '../../helpers/sandbox/linux.js'
@@ -87,11 +86,11 @@ async function readSheet(path: string): Promise<Sheet | string> {
   try {
     const { signal } = new AbortController()
     const archive = await Archive.open(readFileSync(path), path, signal)
-    const { sheets, context } = await readWorkbook(archive, path)
-    const part = sheets[0]?.path
-    if (part === undefined) return 'it has no sheet'
-    const reader = new RowReader({ file: path, context, width: Infinity })
-    for await (const _ of parsePart(archive, part, reader));
+    const { sheets, createRowReader } = await readWorkbook(archive, path)
+    const [sheet] = sheets
+    if (sheet?.path === undefined) return 'it has no sheet'
+    const reader = createRowReader(sheet, { file: path, width: Infinity })
+    for await (const _ of parsePart(archive, sheet.path, reader));
     const { records, lines } = reader.takeChunk()
     return new Map(records.map((row, index) => [lines[index] ?? 0, row]))
   } catch (error) {

@@ -12,12 +12,12 @@ beforeEach(() => {
   sandbox = new ImportSandbox()
 })
 
-const openDocumentType = 'application/vnd.oasis.opendocument.spreadsheet'
+const openDocumentType = 'application/vnd.oasis.opendocument.text'
 
 test.each<{ kind: string; file: Buffer; hint: string }>([
   { kind: 'a ZIP archive', file: buildZip({ 'plants.csv': 'id,name\n' }), hint: 'Unpack it' },
   {
-    kind: 'an OpenDocument file, such as an .ods',
+    kind: 'an OpenDocument file, but no spreadsheet (.ods)',
     file: buildZip({ mimetype: openDocumentType }),
     hint: 'Save the list in it',
   },

@@ -20,29 +20,39 @@ beforeEach(() => {
   sandbox = new ImportSandbox()
 })
 
-test('a workbook that LibreOffice saved is imported, and its unreadable cells are rejected', async () => {
-  const saved = join(import.meta.dirname, '../../data/libreoffice.xlsx')
-  sandbox.write('stock.xlsx', readFileSync(saved))
-  const { err, ...result } = await sandbox.import('stock.xlsx --rejects rejected.csv')
-  expect(result).toMatchObject({ code: 6, created: 9, rejected: { 422: 2 } })
-  expect(err).toContain('ignored unknown columns "Price", "Bought"')
-  const [head, ...rejected] = sandbox.read('rejected.csv').trimEnd().split('\n')
-  expect(head).toBe('\ufeffrejected_line,rejected_reason,Id,Name,Tag,Price,Bought')
-  expect(rejected).toEqual([
-    expect.stringMatching(/^14,".*",2026-03-01,a date as id,t,,$/),
-    expect.stringMatching(/^15,".*",1.5,half,t,,$/),
-  ])
-  expect((await sandbox.list()).split(/(?<=\n)/)).toEqual([
-    buildPlantLine(1, 'Fern', 'shade'),
-    buildPlantLine(2, 'Moss, wet', 'bog'),
-    buildPlantLine(3, 'Röse "Klimt"'),
-    buildPlantLine(7, 'two\nlines', 't'),
-    buildPlantLine(8, 'float id', '2026'),
-    buildPlantLine(9, 'TRUE', '1.25'),
-    buildPlantLine(11, 'Id', 't'),
-    buildPlantLine('9007199254740990', 'rounded'), // by LibreOffice
-    buildPlantLine('9007199254740993', 'exact', 'x'),
-  ])
+test.each(['libreoffice.xlsx', 'libreoffice.ods'])(
+  'a workbook that LibreOffice saved is imported, and its unreadable cells are rejected: %s',
+  async (file) => {
+    sandbox.write(file, readFileSync(join(import.meta.dirname, '../../data', file)))
+    const { err, ...result } = await sandbox.import(`${file} --rejects rejected.csv`)
+    expect(result).toMatchObject({ code: 6, created: 9, rejected: { 422: 2 } })
+    expect(err).toContain('ignored unknown columns "Price", "Bought"')
+    const [head, ...rejected] = sandbox.read('rejected.csv').trimEnd().split('\n')
+    expect(head).toBe('\ufeffrejected_line,rejected_reason,Id,Name,Tag,Price,Bought')
+    expect(rejected).toEqual([
+      expect.stringMatching(/^14,".*",2026-03-01,a date as id,t,,$/),
+      expect.stringMatching(/^15,".*",1.5,half,t,,$/),
+    ])
+    expect((await sandbox.list()).split(/(?<=\n)/)).toEqual([
+      buildPlantLine(1, 'Fern', 'shade'),
+      buildPlantLine(2, 'Moss, wet', 'bog'),
+      buildPlantLine(3, 'Röse "Klimt"'),
+      buildPlantLine(7, 'two\nlines', 't'),
+      buildPlantLine(8, 'float id', '2026'),
+      buildPlantLine(9, 'TRUE', '1.25'),
+      buildPlantLine(11, 'Id', 't'),
+      buildPlantLine('9007199254740990', 'rounded'), // by LibreOffice
+      buildPlantLine('9007199254740993', 'exact', 'x'),
+    ])
+  },
+)
+
+test('a number that LibreOffice has rounded from 2^53 is rejected', async () => {
+  const value = '9.00719925474099E+015'
+  const rows = `<row><c><v>${value}</v></c>${buildInlineCell('a')}</row>`
+  const { err, ...result } = await sandbox.import('', buildPlantWorkbook(rows))
+  expect(result).toMatchObject({ code: 6, rejected: { 422: 1 } })
+  expect(err).toContain('stdin:2: Invalid plant: the id is a number from 2^53 on')
 })
 
 test('ids in string cells of a workbook are read as in other tables', async () => {

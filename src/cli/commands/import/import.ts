@@ -25,7 +25,7 @@ type ImportOptions = ContextOptions & Partial<ImportPlan> & Pick<ImportPlan, 'if
 export function define(command: PlantsCommand): void {
   command
     .description(
-      'Create plants from files or stdin: NDJSON, JSON, CSV, TSV or an Excel workbook. ' +
+      'Create plants from files or stdin: NDJSON, JSON, CSV, TSV or a workbook (.xlsx, .ods). ' +
         'On a terminal, the command prompts for everything that it cannot find in the files. ' +
         'An import may be stopped at any moment: the same command skips what is stored, and stores the rest.',
     )

@@ -1,0 +1,194 @@
+/*
+ * Reads the sheets of an OpenDocument spreadsheet (ISO/IEC 26300-1).
+ *
+ * One part, `content.xml`, has all sheets. It is read once for the list of sheets with the first
+ * rows of each, and once more for the rows of the sheet that is imported. Equal cells and rows that
+ * follow each other are saved once, with their number: the last row of a sheet is often a million
+ * empty ones.
+ */
+import { type Cell, maxRecordBytes } from '../chunk.js'
+import { maxHeaderRows } from '../header.js'
+import type { Archive } from './archive.js'
+import { createTooLargeError, DamageError } from './damage.js'
+import { type OpenDocumentCell, readOpenDocumentCell } from './opendocument-cells.js'
+import { formatRange } from './references.js'
+import { RowBuilder, type RowOptions } from './row-builder.js'
+import { maxKeptBytes, maxSheets, type Sheet, type Workbook } from './sheets.js'
+import { type Attributes, type ElementHandler, parseWholePart } from './xml.js'
+
+const path = 'content.xml'
+
+export async function readOpenDocument(archive: Archive, file: string): Promise<Workbook> {
+  const content = new ContentReader({ file, width: Infinity })
+  await parseWholePart(archive, path, content)
+  return {
+    sheets: content.sheets,
+    createRowReader: (sheet, options) => new ContentReader(options, content.sheets.indexOf(sheet)),
+  }
+}
+
+/** Reads the rows of one sheet, or else the first rows of all sheets. */
+class ContentReader extends RowBuilder implements ElementHandler {
+  readonly keepsPrefixes = true
+  readonly sheets: Sheet[] = []
+  readonly #options: RowOptions
+  /** The index of the only sheet whose rows are read; undefined for the first rows of all. */
+  readonly #sheetIndex: number | undefined
+  readonly #hiddenStyles = new Set<string>()
+  #style = ''
+  #isInRoot = false
+  #isInSpreadsheet = false
+  #sheet: Omit<Sheet, 'path'> | undefined
+  #sheetCount = 0
+  #headsLength = 0
+  /** How many equal rows the open row stands for. */
+  #rowCount = 1
+  #cell: OpenDocumentCell | undefined
+  #isInParagraph = false
+  /** How many elements are open that have no cells, or no text of a cell. */
+  #ignoredDepth = 0
+
+  constructor(options: RowOptions, sheetIndex?: number) {
+    super(options)
+    this.#options = options
+    this.#sheetIndex = sheetIndex
+  }
+
+  openElement(name: string, attributes: Attributes): void {
+    assertPrefixes(attributes)
+    if (this.#ignoredDepth > 0) this.#ignoredDepth += 1
+    else if (this.#isInParagraph) this.#openInParagraph(name, attributes)
+    else if (this.#cell) this.#openInCell(name, this.#cell)
+    else if (this.row) this.#openCell(name, attributes)
+    else if (this.#sheet) this.#openInSheet(name, attributes)
+    else if (this.#isInSpreadsheet) this.#openSheet(name, attributes)
+    else this.#openOutside(name, attributes)
+  }
+
+  addText(text: string): void {
+    const cell = this.#cell
+    if (this.#ignoredDepth > 0 || !this.#isInParagraph || !cell) return
+    cell.text = (cell.text ?? '') + text
+    if (cell.text.length > maxRecordBytes) throw this.createSizeError()
+  }
+
+  closeElement(name: string): void {
+    if (this.#ignoredDepth > 0) this.#ignoredDepth -= 1
+    else if (this.#isInParagraph) this.#isInParagraph = name !== 'text:p'
+    else if (this.#cell) this.#closeCell(this.#cell, readOpenDocumentCell(this.#cell))
+    else if (this.row) this.#closeRow(this.row)
+    else if (name === 'table:table') this.#closeSheet()
+    else if (name === 'office:spreadsheet') this.#isInSpreadsheet = false
+  }
+
+  #openOutside(name: string, attributes: Attributes): void {
+    if (!this.#isInRoot) assertRoot(name, attributes)
+    this.#isInRoot = true
+    if (name === 'office:spreadsheet') this.#isInSpreadsheet = true
+    else if (name === 'style:style') this.#style = attributes['style:name'] ?? ''
+    else if (name === 'style:table-properties' && attributes['table:display'] === 'false')
+      this.#hiddenStyles.add(this.#style)
+    if (this.#hiddenStyles.size > maxSheets) throw createTooLargeError(this.#options.file)
+  }
+
+  /** Opens a sheet, or ignores what else a spreadsheet has, such as its tracked changes. */
+  #openSheet(name: string, attributes: Attributes): void {
+    const isRead = this.#sheetIndex === undefined || this.#sheetIndex === this.#sheetCount
+    if (name === 'table:table') this.#sheetCount += 1
+    if (this.#sheetCount > maxSheets) throw createTooLargeError(this.#options.file)
+    if (name !== 'table:table' || !isRead) {
+      this.#ignoredDepth = 1
+      return
+    }
+    const { 'table:name': sheet = '', 'table:style-name': style = '' } = attributes
+    this.#sheet = { name: sheet, isHidden: this.#hiddenStyles.has(style) }
+    this.rowNumber = 0
+    this.#rowCount = 1
+  }
+
+  #closeSheet(): void {
+    const sheet = this.#sheet
+    this.#sheet = undefined
+    if (!sheet || this.#sheetIndex !== undefined) return
+    const head = this.takeChunk()
+    this.#headsLength += head.characters
+    if (this.#headsLength > maxKeptBytes) throw createTooLargeError(this.#options.file)
+    this.sheets.push({ ...sheet, path, head })
+  }
+
+  #openInSheet(name: string, attributes: Attributes): void {
+    const isRead = this.#sheetIndex !== undefined || this.length < maxHeaderRows
+    if (name === 'table:table-row' && isRead) {
+      this.beginRow(this.rowNumber + this.#rowCount)
+      this.#rowCount = parseCount(attributes, 'table:number-rows-repeated')
+    } else if (!rowGroups.has(name)) this.#ignoredDepth = 1
+  }
+
+  #closeRow(row: Cell[]): void {
+    const isHead = this.#sheetIndex === undefined
+    this.endRow(row, isHead ? Math.min(this.#rowCount, maxHeaderRows) : this.#rowCount)
+  }
+
+  #openCell(name: string, attributes: Attributes): void {
+    if (name !== 'table:table-cell' && name !== 'table:covered-table-cell')
+      throw new DamageError(`row ${this.rowNumber} contains the element ${name}`)
+    this.#cell = { attributes, text: undefined, unreadElement: undefined }
+  }
+
+  #closeCell({ attributes }: OpenDocumentCell, cell: Cell): void {
+    this.#cell = undefined
+    const columns = parseCount(attributes, 'table:number-columns-spanned')
+    const rows = parseCount(attributes, 'table:number-rows-spanned')
+    if (columns > 1 || rows > 1)
+      this.#options.onMergedCells?.(formatRange(this.column, this.rowNumber, columns, rows))
+    this.addCell(cell, parseCount(attributes, 'table:number-columns-repeated'))
+  }
+
+  /** A cell has paragraphs, and may have what is no text of it, such as an annotation. */
+  #openInCell(name: string, cell: OpenDocumentCell): void {
+    if (name === 'text:p') {
+      this.#isInParagraph = true
+      this.addText(cell.text === undefined ? '' : '\n')
+      return
+    }
+    this.#ignoredDepth = 1
+    if (name.startsWith('text:')) cell.unreadElement = name
+  }
+
+  #openInParagraph(name: string, attributes: Attributes): void {
+    if (name === 'text:s') this.addText(' '.repeat(parseCount(attributes, 'text:c')))
+    else if (name === 'text:tab') this.addText('\t')
+    else if (name === 'text:line-break') this.addText('\n')
+    else if (name !== 'text:span' && name !== 'text:a') {
+      this.#ignoredDepth = 1
+      if (this.#cell) this.#cell.unreadElement = name
+    }
+  }
+}
+
+/** Names are compared with their prefixes, which all programs take from the standard. */
+function assertPrefixes(attributes: Attributes): void {
+  for (const [name, uri] of namespaces)
+    if ((attributes[name] ?? uri) !== uri)
+      throw new DamageError(`${path} has the unknown namespace ${name}`)
+}
+
+function assertRoot(name: string, attributes: Attributes): void {
+  const isDeclared = namespaces.every(([namespace]) => attributes[namespace] !== undefined)
+  if (name !== 'office:document-content' || !isDeclared)
+    throw new DamageError(`${path} has not the root element of OpenDocument`)
+}
+
+/** @throws {DamageError} if the number of equal cells, rows or spaces is not valid */
+function parseCount(attributes: Attributes, name: string): number {
+  const count = attributes[name] ?? '1'
+  if (/^[1-9]\d{0,6}$/.test(count)) return Number(count)
+  throw new DamageError(`${name} has the invalid value ${JSON.stringify(count)}`)
+}
+
+/** The elements between a sheet and its rows, which show how the rows are grouped. */
+const rowGroups = new Set(['table:table-header-rows', 'table:table-rows', 'table:table-row-group'])
+
+const namespaces = ['office', 'style', 'table', 'text'].map(
+  (prefix) => [`xmlns:${prefix}`, `urn:oasis:names:tc:opendocument:xmlns:${prefix}:1.0`] as const,
+)
