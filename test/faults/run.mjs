@@ -2,9 +2,9 @@
 // npm run test:faults [-- NAME…]
 //   NAME   only the faults with this in their names
 // A fault is a patch of `src`, named after what it breaks. The line `tests:` above it has words, as
-// vitest takes them: of all fast tests, those whose paths contain one of the words are run. The
-// exit code is 1 if a fault is not noticed, a patch does not apply any more, or the program
-// cannot be built with it.
+// vitest takes them: of all fast tests, those whose paths contain one of the words are run. The exit
+// code is 1 if a fault is not noticed, its patch does not apply any more, the program cannot be built
+// with it, or no path contains its words.
 import { execFileSync, spawnSync } from 'node:child_process'
 import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -13,15 +13,13 @@ import { print } from '../../bench/common.mjs'
 
 const root = join(import.meta.dirname, '../..')
 const bin = join(root, 'node_modules/.bin')
-const vitestArgs = [
-  ...['run', '--config', 'test/vitest.config.mts', '--project', 'suite'],
-  ...['--exclude', 'process/**', '--bail', '1', '--maxWorkers', '2'],
-]
+const vitestArgs = ['run', '--config', 'test/vitest.config.mts', '--project', 'suite']
+vitestArgs.push('--exclude', 'process/**', '--bail', '1', '--maxWorkers', '2')
 const words = process.argv.slice(2)
 const names = readdirSync(import.meta.dirname)
   .filter((name) => name.endsWith('.patch'))
   .filter((name) => words.length === 0 || words.some((word) => name.includes(word)))
-const unbuildable = 'DOES NOT BUILD'
+const notNoticed = 'NOT NOTICED'
 
 const copy = mkdtempSync(join(tmpdir(), 'plants-faults-'))
 try {
@@ -51,9 +49,10 @@ function readFault(name) {
 
 /** A test that fails anyway would seem to notice each fault. */
 function assertTestsPass() {
-  const testWords = names.flatMap((name) => readFault(name).testWords)
-  const failed = names.length === 0 ? undefined : runTests([...new Set(testWords)])
-  if (failed !== undefined) throw new Error(`Without a fault, this fails: ${failed}`)
+  if (names.length === 0) return
+  const testWords = new Set(names.flatMap((name) => readFault(name).testWords))
+  const { file, failure } = runTests([...testWords])
+  if (failure !== notNoticed) throw new Error(`Without a fault: ${file ?? failure}`)
 }
 
 /** Returns whether a test has noticed the fault. */
@@ -65,25 +64,24 @@ function plant(name) {
     print(`DOES NOT APPLY  ${fault}`)
     return false
   }
-  const noticedBy = runTests(testWords)
+  const { file, failure } = runTests(testWords)
   apply(patch, '--reverse')
   const seconds = Math.round((performance.now() - startedAt) / 1000)
-  print(`${noticedBy ?? 'NOT NOTICED'}  ${fault}  ${seconds} s`)
-  return noticedBy !== undefined && noticedBy !== unbuildable
+  print(`${file ?? failure}  ${fault}  ${seconds} s`)
+  return file !== undefined
 }
 
 function apply(patch, ...options) {
   return spawnSync('git', ['apply', ...options], { cwd: copy, input: patch }).status === 0
 }
 
-/** Returns the file of a test that fails, or `unbuildable`; undefined if all pass. */
+/** Returns the file of a test that fails, or why none did. */
 function runTests(testWords) {
   const build = spawnSync(`${bin}/rolldown`, ['--config', 'rolldown.config.mjs'], { cwd: copy })
-  if (build.status !== 0) return unbuildable
+  if (build.status !== 0) return { failure: 'DOES NOT BUILD' }
   const options = { cwd: copy, encoding: 'utf8', env: { ...process.env, NO_COLOR: '1' } }
-  const result = spawnSync(`${bin}/vitest`, [...vitestArgs, ...testWords], options)
-  if (result.stdout.includes('No test files found'))
-    throw new Error(`No tests: ${testWords.join(' ')}`)
-  if (result.status === 0) return undefined
-  return / FAIL +\S+ +(?<file>\S+)/.exec(result.stderr)?.groups.file ?? 'a test'
+  const { status, stderr } = spawnSync(`${bin}/vitest`, [...vitestArgs, ...testWords], options)
+  if (status === 0) return { failure: notNoticed }
+  if (stderr.includes('No test files found')) return { failure: 'HAS NO TESTS' }
+  return { file: / FAIL +\S+ +(?<file>\S+)/.exec(stderr)?.groups.file ?? 'a test' }
 }
