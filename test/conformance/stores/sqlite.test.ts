@@ -115,3 +115,20 @@ test('a read finds the end of its step in a few tries, also when the step is sli
   expect(tries.length).toBeLessThan(30)
   expect(await gather(store.read())).toEqual(plants)
 })
+
+test('each connection to a SQLite file waits at a commit until it is on the disk', async () => {
+  const path = join(createTemporaryFolder(), 'plants.db')
+  closeAfterTest(await SqliteStore.openOrCreate(createFileAddress(path), buildSqliteOptions()))
+  const connection = assertDefined(await Connection.openExisting(path, buildSqliteOptions()))
+  const [synchronous, fullfsync, checkpointFullfsync] = [
+    'synchronous',
+    'fullfsync',
+    'checkpoint_fullfsync',
+  ].map((name) => Number(connection.prepare(`PRAGMA ${name}`).get()[0]))
+  connection.close()
+  expect({ synchronous, fullfsync, checkpointFullfsync }).toEqual({
+    synchronous: 3, // EXTRA
+    fullfsync: 1,
+    checkpointFullfsync: 1,
+  })
+})

@@ -90,6 +90,12 @@ describe('a list with counted ids', () => {
     expect(await listNames()).toEqual(['7,Fern,'])
   })
 
+  test('counts a record that cannot be read, so that its correction moves no id', async () => {
+    user.write('list.ndjson', '{"name":\n{"name":"Fern"}\n')
+    expect(await user.import('list.ndjson --id-from 1')).toMatchObject({ code: 6, created: 1 })
+    expect(await listNames()).toEqual(['2,Fern,'])
+  })
+
   test('of several files is one list', async () => {
     user.write('one', 'id,name\nx,Bad\n,Fern\n')
     user.write('two', 'id,name\n,Moss\n')

@@ -1,7 +1,12 @@
 import { expect, test } from 'vitest'
 import type { FieldName } from '../../../src/plant/fields.js'
 import { isObject, NumberLiteral } from '../../../src/plant/json.js'
-import { isIdempotencyKey, listUnknownFields, parsePlant } from '../../../src/plant/plant.js'
+import {
+  isIdempotencyKey,
+  isPlantTooLarge,
+  listUnknownFields,
+  parsePlant,
+} from '../../../src/plant/plant.js'
 import { findFieldProblem, findProblems, schemas } from '../../../src/plant/schema.js'
 import { check, fc, generateCharacter } from '../../helpers/expect/arbitraries.js'
 
@@ -88,4 +93,17 @@ test.each([
     expect(parse(given)).toEqual(defined && Object.fromEntries(defined))
     expect(findProblems(given, form)).toEqual(error?.issues.map(({ message }) => message) ?? [])
   })
+})
+
+test.each([
+  { character: 'x', bytes: 1 },
+  { character: '蕨', bytes: 3 },
+  { character: '\u0001', bytes: 6 },
+])('a plant has at most 1 MiB as JSON in UTF-8, of %j', ({ character, bytes }) => {
+  const fittingLength = Math.floor((1_048_576 - '{"id":1,"name":""}'.length) / bytes)
+  const plants = [fittingLength, fittingLength + 1].map((length) => ({
+    id: 1n,
+    name: character.repeat(length),
+  }))
+  expect(plants.map(isPlantTooLarge)).toEqual([false, true])
 })

@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest'
 import { copyEnvironment } from '../../../src/platform/io.js'
 import { buildUri, connect } from '../../../src/platform/sqlite.js'
+import { isLoopback } from '../../../src/platform/urls.js'
 
 test('a connection cannot change the schema of a file past the checks of SQLite', () => {
   const db = connect(':memory:', { readOnly: false })
@@ -24,4 +25,10 @@ test('the URI of a Windows share has its server in the path, because SQLite acce
     'file:////nas/garden/50%25 %231.db?mode=ro',
     'file:///C:/garden/plants.db?mode=ro',
   ])
+})
+
+test('a host is on this machine only if its whole name says so', () => {
+  const own = ['localhost', 'LOCALHOST', '127.0.0.1', '127.255.0.9', '::1', '[::1]']
+  const foreign = ['evil-localhost', 'localhost.example', '1127.0.0.1', '127.0.0.1.example', '::11']
+  expect([...own, ...foreign].filter(isLoopback)).toEqual(own)
 })

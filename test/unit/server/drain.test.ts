@@ -3,7 +3,8 @@ import { type AddressInfo, connect, type NetConnectOpts } from 'node:net'
 import { expect, onTestFinished, test } from 'vitest'
 import { type Handler, HttpServer, type Tls } from '../../../src/server/server.js'
 import { createCertificate, hasOpenssl } from '../../helpers/sandbox/certificates.js'
-import { limits } from '../../helpers/scripted-server/service.js'
+import { buildRequest, connectTo } from '../../helpers/scripted-server/raw-http.js'
+import { limits, testToken } from '../../helpers/scripted-server/service.js'
 
 const log = { record: () => undefined, warn: () => undefined, error: () => undefined }
 
@@ -33,3 +34,12 @@ test.runIf(hasOpenssl)(
     expect(accepted).toBe(sockets.length)
   },
 )
+
+test('a response to a request that comes during a drain says that the connection closes', async () => {
+  const { http, endpoint } = await listen(async ({ response }) => void response.end())
+  const connection = await connectTo(endpoint)
+  const drained = http.drain(60_000)
+  const response = await connection.send(buildRequest(testToken)).readResponse()
+  expect(response?.headers['connection']).toBe('close')
+  await drained
+})

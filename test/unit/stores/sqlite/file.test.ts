@@ -12,9 +12,11 @@ import {
   writeFileSync,
 } from 'node:fs'
 import { dirname, join } from 'node:path'
-import { describe, expect, test } from 'vitest'
+import { describe, expect, onTestFinished, test, vi } from 'vitest'
 import { assertDefined } from '../../../../src/errors.js'
+import { Connection } from '../../../../src/stores/sqlite/connection.js'
 import { SqliteStore } from '../../../../src/stores/sqlite/store.js'
+import { Writer } from '../../../../src/stores/sqlite/writer.js'
 import type { Transaction } from '../../../../src/stores/store.js'
 import { isWindows, readMode, Sandbox, toTextResult } from '../../../helpers/sandbox/sandbox.js'
 import { openDatabase, queryFile } from '../../../helpers/sandbox/sqlite-file.js'
@@ -167,6 +169,22 @@ describe('the file of a store', () => {
     },
   )
 })
+
+test.skipIf(isWindows)(
+  'a create is confirmed only after its commit (needs to remove what is open)',
+  async () => {
+    const { path } = await openStore()
+    const connection = assertDefined(await Connection.openExisting(path, buildSqliteOptions()))
+    onTestFinished(() => connection.close())
+    const { prepare } = connection
+    vi.spyOn(connection, 'prepare').mockImplementation((sql) => {
+      if (sql === 'COMMIT') unlinkSync(path)
+      return prepare(sql)
+    })
+    const created = new Writer(connection).write([{ type: 'create', plant: moss }])
+    await expect(created).rejects.toMatchObject({ kind: 'unknownOutcome' })
+  },
+)
 
 /** A backup with a plant, and a store of it that was open before anything was written to it. */
 async function openBackup() {
