@@ -1,5 +1,5 @@
 import { type Command, CommanderError, Help, type Option } from 'commander'
-import { version } from '../../../package.json'
+import { homepage, version } from '../../../package.json'
 import { commonFormats } from '../../config/option-values.js'
 import { createUsageError } from '../../errors.js'
 import type { Io } from '../../platform/io.js'
@@ -141,7 +141,8 @@ function createProgram(
         'plants list --search fern',
         'plants import list.xlsx',
       )
-      .addHelpText('after', '\nMore help: plants help COMMAND')
+      .addHelpText('before', 'Keep lists of plants in a file, in PostgreSQL or at a service.\n')
+      .addHelpText('after', `\nMore help: plants help COMMAND\nDocumentation: ${homepage}`)
   )
 }
 

@@ -14,9 +14,9 @@ test.each(['--help', '-h', 'help', ''])(
     const args = line === '' ? [] : [line]
     const { code, out, err } = await plants(args, { terminals: ['stdout'] })
     const lines = out.split('\n')
-    expect({ code, err, usage: lines[0] }).toEqual({
+    expect({ code, err, sentence: lines[0] }).toEqual({
       ...{ code: 0, err: '' },
-      usage: 'Usage: plants <command> [options]',
+      sentence: 'Keep lists of plants in a file, in PostgreSQL or at a service.',
     })
     expect(lines.length, 'lines of a screen').toBeLessThanOrEqual(50)
     expect(Math.max(...lines.map((line) => line.length))).toBeLessThanOrEqual(80)
