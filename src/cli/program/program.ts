@@ -141,8 +141,8 @@ function createProgram(
         'plants list --search fern',
         'plants import list.xlsx',
       )
-      .addHelpText('before', 'Keep lists of plants in a file, in PostgreSQL or at a service.\n')
-      .addHelpText('after', `\nMore help: plants help COMMAND\nDocumentation: ${homepage}`)
+      .addHelpText('before', 'Keep lists of plants in a file, in PostgreSQL or at a service.')
+      .addHelpText('after', `More help: plants help COMMAND, or ${homepage}`)
   )
 }
 
