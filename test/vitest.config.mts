@@ -47,6 +47,7 @@ export default defineConfig({
           name: 'suite',
           include: [
             'unit/**/*.test.ts',
+            'commands/**/*.test.ts',
             'transcripts/*.test.ts',
             'conformance/**/*.test.ts',
             'process/**/*.test.ts',
@@ -61,7 +62,7 @@ export default defineConfig({
         extends: true,
         test: {
           name: 'unit',
-          include: ['unit/**/*.test.ts', 'transcripts/*.test.ts'],
+          include: ['unit/**/*.test.ts', 'commands/**/*.test.ts', 'transcripts/*.test.ts'],
           testTimeout,
           setupFiles,
         },

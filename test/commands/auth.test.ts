@@ -1,18 +1,18 @@
 import { readdirSync } from 'node:fs'
 import type { Socket } from 'node:net'
 import { beforeEach, describe, expect, test } from 'vitest'
-import { createCertificate, hasOpenssl } from '../../helpers/sandbox/certificates.js'
-import { createClock } from '../../helpers/sandbox/clock.js'
-import type { RunOptions } from '../../helpers/sandbox/run.js'
-import { Sandbox } from '../../helpers/sandbox/sandbox.js'
-import { acceptingResponse, buildSavedTokens } from '../../helpers/sandbox/token-command-sandbox.js'
+import { createCertificate, hasOpenssl } from '../helpers/sandbox/certificates.js'
+import { createClock } from '../helpers/sandbox/clock.js'
+import type { RunOptions } from '../helpers/sandbox/run.js'
+import { Sandbox } from '../helpers/sandbox/sandbox.js'
+import { acceptingResponse, buildSavedTokens } from '../helpers/sandbox/token-command-sandbox.js'
 import {
   buildJsonResponse,
   buildResponse,
   closedPort,
   type ScriptedResponse,
   ScriptedServer,
-} from '../../helpers/scripted-server/scripted-server.js'
+} from '../helpers/scripted-server/scripted-server.js'
 
 // What these commands print without a service is in transcripts/auth.txt.
 

@@ -1,10 +1,10 @@
 import { describe, expect, test } from 'vitest'
-import { createProblem } from '../../../src/stores/change.js'
-import { createNext } from '../../../src/stores/next-id.js'
-import { check, generateNewPlant } from '../../helpers/expect/arbitraries.js'
-import { Sandbox, toJsonResult } from '../../helpers/sandbox/sandbox.js'
-import { ScriptedServer } from '../../helpers/scripted-server/scripted-server.js'
-import { token } from '../../helpers/scripted-server/service.js'
+import { createProblem } from '../../src/stores/change.js'
+import { createNext } from '../../src/stores/next-id.js'
+import { check, generateNewPlant } from '../helpers/expect/arbitraries.js'
+import { Sandbox, toJsonResult } from '../helpers/sandbox/sandbox.js'
+import { ScriptedServer } from '../helpers/scripted-server/scripted-server.js'
+import { token } from '../helpers/scripted-server/service.js'
 
 // Messages of create are in transcripts/create.txt and usage.txt, and invalid plants are in
 // unit/plant and conformance/service/verdicts.test.ts.

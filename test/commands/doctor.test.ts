@@ -1,16 +1,16 @@
 import { chmodSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { version } from '../../../package.json'
-import { isWindows, parseObjects, Sandbox } from '../../helpers/sandbox/sandbox.js'
-import { createTemporaryFolder } from '../../helpers/sandbox/temporary-folder.js'
+import { version } from '../../package.json'
+import { isWindows, parseObjects, Sandbox } from '../helpers/sandbox/sandbox.js'
+import { createTemporaryFolder } from '../helpers/sandbox/temporary-folder.js'
 import {
   acceptingResponse,
   buildSavedTokens,
   startRecorder,
-} from '../../helpers/sandbox/token-command-sandbox.js'
-import { buildJsonResponse } from '../../helpers/scripted-server/scripted-server.js'
-import { serveFile, token } from '../../helpers/scripted-server/service.js'
+} from '../helpers/sandbox/token-command-sandbox.js'
+import { buildJsonResponse } from '../helpers/scripted-server/scripted-server.js'
+import { serveFile, token } from '../helpers/scripted-server/service.js'
 
 /** A user with a plant in the store `local`. */
 class Disk extends Sandbox {

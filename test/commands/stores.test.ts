@@ -1,8 +1,8 @@
 import { resolve } from 'node:path'
 import { expect, test } from 'vitest'
-import { createCertificate, hasOpenssl } from '../../helpers/sandbox/certificates.js'
-import type { RunOptions } from '../../helpers/sandbox/run.js'
-import { parseObjects, Sandbox, toJsonResult } from '../../helpers/sandbox/sandbox.js'
+import { createCertificate, hasOpenssl } from '../helpers/sandbox/certificates.js'
+import type { RunOptions } from '../helpers/sandbox/run.js'
+import { parseObjects, Sandbox, toJsonResult } from '../helpers/sandbox/sandbox.js'
 
 // What these commands print is in transcripts/stores.txt, database.txt and config.txt.
 

@@ -1,17 +1,17 @@
 import * as fs from 'node:fs'
 import { join } from 'node:path'
 import { beforeEach, describe, expect, test } from 'vitest'
-import { PlantsError } from '../../../src/errors.js'
-import { restoreStore } from '../../../src/stores/sqlite/backup.js'
-import { SqliteStore } from '../../../src/stores/sqlite/store.js'
-import { isWindows, readMode, Sandbox, toJsonResult } from '../../helpers/sandbox/sandbox.js'
-import { insertPlants, openDatabase } from '../../helpers/sandbox/sqlite-file.js'
+import { PlantsError } from '../../src/errors.js'
+import { restoreStore } from '../../src/stores/sqlite/backup.js'
+import { SqliteStore } from '../../src/stores/sqlite/store.js'
+import { isWindows, readMode, Sandbox, toJsonResult } from '../helpers/sandbox/sandbox.js'
+import { insertPlants, openDatabase } from '../helpers/sandbox/sqlite-file.js'
 import {
   buildSqliteOptions,
   closeAfterTest,
   createFileAddress,
   createPlant,
-} from '../../helpers/sandbox/store.js'
+} from '../helpers/sandbox/store.js'
 
 // What these commands say is in transcripts/backup.txt.
 

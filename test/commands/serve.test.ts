@@ -6,10 +6,10 @@ import { type AddressInfo, createServer } from 'node:net'
 import { networkInterfaces } from 'node:os'
 import { join } from 'node:path'
 import { beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest'
-import { createCertificate, hasOpenssl } from '../../helpers/sandbox/certificates.js'
-import type { RunOptions } from '../../helpers/sandbox/run.js'
-import { isWindows, parseObjects, Sandbox } from '../../helpers/sandbox/sandbox.js'
-import { closedPort } from '../../helpers/scripted-server/scripted-server.js'
+import { createCertificate, hasOpenssl } from '../helpers/sandbox/certificates.js'
+import type { RunOptions } from '../helpers/sandbox/run.js'
+import { isWindows, parseObjects, Sandbox } from '../helpers/sandbox/sandbox.js'
+import { closedPort } from '../helpers/scripted-server/scripted-server.js'
 
 const env = { PLANTS_SERVE_TOKEN: 's3cret-token-of-a-service' }
 

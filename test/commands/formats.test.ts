@@ -1,11 +1,11 @@
 import { PassThrough } from 'node:stream'
 import { expect, test } from 'vitest'
-import { run } from '../../../src/cli/program/run.js'
-import { PlantsError } from '../../../src/errors.js'
-import { createIo } from '../../helpers/sandbox/run.js'
-import { parseObjects, Sandbox } from '../../helpers/sandbox/sandbox.js'
-import { buildJsonResponse, ScriptedServer } from '../../helpers/scripted-server/scripted-server.js'
-import { token } from '../../helpers/scripted-server/service.js'
+import { run } from '../../src/cli/program/run.js'
+import { PlantsError } from '../../src/errors.js'
+import { createIo } from '../helpers/sandbox/run.js'
+import { parseObjects, Sandbox } from '../helpers/sandbox/sandbox.js'
+import { buildJsonResponse, ScriptedServer } from '../helpers/scripted-server/scripted-server.js'
+import { token } from '../helpers/scripted-server/service.js'
 
 const plantsOf = (count: number, name: string) =>
   Array.from({ length: count }, (_, index) => ({ id: index + 1, name, tag: 'wet' }))

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
-import { PlantsError } from '../../../src/errors.js'
-import { parseObjects, Sandbox } from '../../helpers/sandbox/sandbox.js'
+import { PlantsError } from '../../src/errors.js'
+import { parseObjects, Sandbox } from '../helpers/sandbox/sandbox.js'
 
 // What the command prints is in transcripts/plants.txt, and how each kind of store counts in
 // conformance/stores.

@@ -1,9 +1,9 @@
 import { chownSync, statSync, symlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { Sandbox } from '../../helpers/sandbox/sandbox.js'
+import { Sandbox } from '../helpers/sandbox/sandbox.js'
 
-// The same of --rejects is in unit/import.
+// The same of --rejects is in commands/import.
 
 test.skipIf(process.getuid?.() !== 0).each(['export', 'backup'])(
   'plants %s does not write through a link to a file of another user (needs root)',

@@ -1,8 +1,8 @@
 import { join } from 'node:path'
 import { beforeEach, describe, expect, test } from 'vitest'
-import type { RunOptions } from '../../helpers/sandbox/run.js'
-import { parseObjects, Sandbox, toJsonResult, toTextResult } from '../../helpers/sandbox/sandbox.js'
-import { insertPlants } from '../../helpers/sandbox/sqlite-file.js'
+import type { RunOptions } from '../helpers/sandbox/run.js'
+import { parseObjects, Sandbox, toJsonResult, toTextResult } from '../helpers/sandbox/sandbox.js'
+import { insertPlants } from '../helpers/sandbox/sqlite-file.js'
 
 // What these commands print is in transcripts/plants.txt, and how a table is laid out in
 // unit/output/text-table.test.ts.
