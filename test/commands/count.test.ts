@@ -3,7 +3,7 @@ import { PlantsError } from '../../src/errors.js'
 import { parseObjects, Sandbox } from '../helpers/sandbox/sandbox.js'
 
 // What the command prints is in transcripts/plants.txt, and how each kind of store counts in
-// conformance/stores.
+// contract.
 
 async function createUser(names: readonly string[]): Promise<Sandbox> {
   const user = new Sandbox()

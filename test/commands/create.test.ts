@@ -7,7 +7,7 @@ import { ScriptedServer } from '../helpers/scripted-server/scripted-server.js'
 import { token } from '../helpers/scripted-server/service.js'
 
 // Messages of create are in transcripts/create.txt and usage.txt, and invalid plants are in
-// unit/plant and conformance/service/verdicts.test.ts.
+// unit/plant and service/verdicts.test.ts.
 
 const limitBytes = 1_048_576
 const deepArray = '['.repeat(100_000) + ']'.repeat(100_000)

@@ -11,7 +11,7 @@ test('every message of the page about troubleshooting is one of the program', ()
   const files = names.map((name) => `test/transcripts/${name}`)
   // These have the reasons that a system and a database give.
   const reasons = Array.from(getSystemErrorMap().values(), ([, reason]) => reason)
-  const roleTest = 'test/conformance/stores/postgres/least-privilege.test.ts'
+  const roleTest = 'test/nightly/postgres/least-privilege.test.ts'
   const sources = [...listSourceFiles('src'), ...files, roleTest].map(readSource)
   const source = [...sources, ...reasons].join('\n')
   // Names of files, ids and quoted words differ from one message to the next, and so does the kind
