@@ -5,8 +5,8 @@ const testTimeout = Math.min(
   hangLimitsMs.test * Number(process.env['PLANTS_SOAK'] || 1),
   2 ** 31 - 1,
 )
-// Starts nothing before a test asks for it.
-const globalSetup = './helpers/postgres/server.ts'
+// The second starts nothing before a test asks for it.
+const globalSetup = ['./helpers/sandbox/programs.ts', './helpers/postgres/server.ts']
 const setupFiles = './helpers/sandbox/setup.ts'
 
 /** The folders that `npm test` runs. Each folder begins with a page that says what it is for. */

@@ -10,7 +10,7 @@ import {
   guessTagColumn,
   hasIntegers,
 } from '../../../src/cli/import-dialogue/guess-columns.js'
-import { isInstalled } from '../../helpers/sandbox/linux.js'
+import { isInstalled } from '../../helpers/sandbox/programs.js'
 
 function columnsOf(header: string, ...rows: string[]) {
   const cells = rows.map((row) => row.split(';'))

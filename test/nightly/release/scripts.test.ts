@@ -3,10 +3,10 @@ import { cpSync, existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync
 import { dirname, join } from 'node:path'
 import { execa } from 'execa'
 import { describe, expect, test } from 'vitest'
-import { runReleaseStep } from '../helpers/expect/release-workflow.js'
-import { createTemporaryFolder } from '../helpers/sandbox/temporary-folder.js'
+import { runReleaseStep } from '../../helpers/expect/release-workflow.js'
+import { createTemporaryFolder } from '../../helpers/sandbox/temporary-folder.js'
 
-const root = join(import.meta.dirname, '../..')
+const root = join(import.meta.dirname, '../../..')
 
 /** Runs a script of the project with a command line. */
 async function runScript(line: string, cwd = root) {
@@ -14,32 +14,6 @@ async function runScript(line: string, cwd = root) {
   const { exitCode, stdout, stderr } = await execa(process.execPath, line.split(' '), options)
   return { exitCode, stdout, stderr }
 }
-
-test.each([
-  ['test/soak.mjs kill', 'ROUNDS'],
-  ['test/matrix.mjs --only 22,23', '--only'],
-  ['test/windows.mjs --only 21', '--only'],
-  ['bench/import.mjs --rows 1.5', '--rows'],
-  ['bin/build-binary.mjs linux-x64 amiga', 'amiga'],
-  ['bin/build-binary.mjs darwin-arm64', 'darwin-arm64'], // its Bun has no SQLite
-])('the script %s ends with exit code 2, and its error names %s', async (line, word) => {
-  const stderr = expect.stringContaining(word)
-  expect(await runScript(line)).toEqual({ exitCode: 2, stdout: '', stderr })
-})
-
-test.each([
-  ['bench/start.mjs --runs 1', ['-e 0', 'create', 'create at a service']],
-  ['bench/grow.mjs --sizes 1000 --runs 1', ['1,000']],
-  [
-    'bench/serve.mjs --connections 2 --syncs 0 --milliseconds 200 --rounds 1',
-    ['2 kept, plants serve', '2 new, plants serve'],
-  ],
-])('the benchmark %s measures the rows %j', async (line, rows) => {
-  const { exitCode, stdout } = await runScript(line)
-  expect(exitCode).toBe(0)
-  const buildPattern = (row: string) => RegExp(`^(?:Node [\\d.]+: )?${row}  .*\\d`, 'm')
-  expect(rows.filter((row) => !buildPattern(row).test(stdout))).toEqual([])
-})
 
 describe('a release', () => {
   const check = 'Check the version, the branch and the repository'

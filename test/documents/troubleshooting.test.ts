@@ -1,7 +1,7 @@
 import { getSystemErrorMap } from 'node:util'
 import { expect, test } from 'vitest'
-import { pages } from '../../helpers/expect/documents.js'
-import { listSourceFiles, readSource } from '../../helpers/expect/source.js'
+import { pages } from '../helpers/expect/documents.js'
+import { listSourceFiles, readSource } from '../helpers/expect/source.js'
 
 test('every message of the page about troubleshooting is one of the program', () => {
   const page = pages.get('docs/troubleshooting.md') ?? ''

@@ -10,13 +10,13 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { DatabaseSync } from '@photostructure/sqlite'
-import { fetchPackages } from '../bench/packages.mjs'
-import { findFreePort, startServer, waitForPort } from '../bench/server.mjs'
+import { fetchPackages } from '../../bench/packages.mjs'
+import { findFreePort, startServer, waitForPort } from '../../bench/server.mjs'
 
 // Neither is a dependency: the tester alone is 90 MB.
 const tester = 'specmatic@2.55.1'
 const mock = '@stoplight/prism-cli@5.14.2'
-const root = join(import.meta.dirname, '..')
+const root = join(import.meta.dirname, '../..')
 const plants = join(root, 'bin/plants.js')
 const folder = mkdtempSync(join(tmpdir(), 'plants-conformance-'))
 const store = join(folder, 'plants.db')

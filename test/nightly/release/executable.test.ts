@@ -2,13 +2,13 @@ import { cpSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import { execa } from 'execa'
 import { expect, test } from 'vitest'
-import { findExecutable } from '../../bench/executable.mjs'
-import packageJson from '../../package.json'
-import { runReleaseStep } from '../helpers/expect/release-workflow.js'
-import { isInstalled } from '../helpers/sandbox/linux.js'
-import { createTemporaryFolder } from '../helpers/sandbox/temporary-folder.js'
+import { findExecutable } from '../../../bench/executable.mjs'
+import packageJson from '../../../package.json'
+import { runReleaseStep } from '../../helpers/expect/release-workflow.js'
+import { isInstalled } from '../../helpers/sandbox/programs.js'
+import { createTemporaryFolder } from '../../helpers/sandbox/temporary-folder.js'
 
-const root = join(import.meta.dirname, '../..')
+const root = join(import.meta.dirname, '../../..')
 const file = findExecutable() ?? ''
 const folder = dirname(file)
 const licences = 'LICENSES.txt'

@@ -17,11 +17,11 @@ import {
 } from 'node:fs'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
-import { createTemporaryFolder, end, print } from '../bench/common.mjs'
-import { fetchNode } from '../bench/nodes.mjs'
+import { createTemporaryFolder, end, print } from '../../bench/common.mjs'
+import { fetchNode } from '../../bench/nodes.mjs'
 import { Console, token } from './windows/console.mjs'
 
-const root = join(import.meta.dirname, '..')
+const root = join(import.meta.dirname, '../..')
 const isWindows = process.platform === 'win32'
 const usage = 'npm run test:windows [-- --only 24,20] [WORDS]'
 let windows

@@ -12,13 +12,9 @@ import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { parse } from 'yaml'
 import { findBlocks, pages } from '../../helpers/expect/documents.js'
-import {
-  becomeStranger,
-  canBecomeStranger,
-  isInstalled,
-  stranger,
-} from '../../helpers/sandbox/linux.js'
+import { becomeStranger, canBecomeStranger, stranger } from '../../helpers/sandbox/linux.js'
 import { bin } from '../../helpers/sandbox/process.js'
+import { isInstalled } from '../../helpers/sandbox/programs.js'
 import { createTemporaryFolder } from '../../helpers/sandbox/temporary-folder.js'
 import { serve } from '../../helpers/scripted-server/service.js'
 

@@ -7,8 +7,9 @@ const [rounds = '10', ...names] = process.argv.slice(2)
 
 if (/^[1-9]\d*$/.test(rounds)) {
   const resolve = (path) => join(import.meta.dirname, path)
-  const config = ['--config', resolve('vitest.config.mts'), '--project', 'suite']
-  const args = [resolve('../node_modules/vitest/vitest.mjs'), 'run', ...config, ...names]
+  const projects = ['--project', 'suite', '--project', 'nightly']
+  const config = ['--config', resolve('../vitest.config.mts'), ...projects]
+  const args = [resolve('../../node_modules/vitest/vitest.mjs'), 'run', ...config, ...names]
   const env = { ...process.env, PLANTS_SOAK: rounds }
   const { status } = spawnSync(process.execPath, args, { stdio: 'inherit', env })
   process.exitCode = status ?? 1

@@ -79,7 +79,7 @@ const checks = {
     expectSuccess('config set timeout 1m')
     assert(existsSync(join(dataFolder, 'plants.db')))
     // The cache may be deleted, so it is not in a folder of the store.
-    assert.deepEqual(readdirSync(join(dataFolder, '..')), ['Cache', 'Data'])
+    assert.deepEqual(readdirSync(join(dataFolder, '../..')), ['Cache', 'Data'])
     assert.equal(
       JSON.parse(readFileSync(join(configFolder, 'settings.json'), 'utf8')).timeout,
       '1m',

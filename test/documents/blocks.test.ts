@@ -9,35 +9,20 @@ import {
   findProcedures,
   pages,
   readAllHelps,
-} from '../../helpers/expect/documents.js'
-import { checkSecrets } from '../../helpers/expect/secrets.js'
-import { startOwnServer } from '../../helpers/postgres/database.js'
-import { byPassword } from '../../helpers/postgres/server.js'
-import { isInstalled } from '../../helpers/sandbox/linux.js'
-import { bin } from '../../helpers/sandbox/process.js'
-import { parseObjects } from '../../helpers/sandbox/sandbox.js'
-import { createTemporaryFolder } from '../../helpers/sandbox/temporary-folder.js'
-import { buildRows, buildWorkbook } from '../../helpers/sandbox/workbook.js'
-import { serveFile, token } from '../../helpers/scripted-server/service.js'
+} from '../helpers/expect/documents.js'
+import { checkSecrets } from '../helpers/expect/secrets.js'
+import { startOwnServer } from '../helpers/postgres/database.js'
+import { byPassword, installations } from '../helpers/postgres/server.js'
+import { bin } from '../helpers/sandbox/process.js'
+import { isInstalled } from '../helpers/sandbox/programs.js'
+import { parseObjects } from '../helpers/sandbox/sandbox.js'
+import { createTemporaryFolder } from '../helpers/sandbox/temporary-folder.js'
+import { buildRows, buildWorkbook } from '../helpers/sandbox/workbook.js'
+import { serveFile, token } from '../helpers/scripted-server/service.js'
 
 const helps = await readAllHelps()
 
-test('the blocks of all pages work one after the other in one home', async () => {
-  const home = createTemporaryFolder()
-  onTestFinished(() => closeShell(home))
-  const server = await startOwnServer({ access: byPassword })
-  await shell('plants create --id 1 --name Fern; plants stores add garden ./own.db', home) // the reader's own
-  const differences: unknown[] = []
-  for (const path of [...readingOrder()].filter(canRun)) {
-    beginSession(home, path)
-    const difference = await runBlocks(blocksToRun(path, server.port), home, server)
-    if (difference !== undefined) differences.push({ path, ...difference })
-    await closeShell(home)
-  }
-  expect(differences).toEqual([])
-})
-
-for (const path of readingOrder()) {
+for (const path of pages.keys()) {
   const needs = findNeeds(path)
   const suffix = needs.length > 0 ? ` (needs ${needs.join(' and ')})` : ''
   test.skipIf(!canRun(path))(
@@ -52,7 +37,11 @@ for (const path of readingOrder()) {
             ? await startOwnServer({ access: byPassword })
             : undefined
           beginSession(home, path)
-          return runBlocks(adaptBlocks(path, blocks, server?.port), home, server)
+          const adapted = adaptBlocks(path, blocks, server?.port)
+          // A recipe is for every day: each of its blocks is run twice.
+          const isRecipe = path === 'docs/recipes.md'
+          const runs = isRecipe ? adapted.flatMap((block) => [block, block]) : adapted
+          return runBlocks(runs, home, server)
         }),
       )
       expect(differences.filter((difference) => difference !== undefined)).toEqual([])
@@ -62,14 +51,19 @@ for (const path of readingOrder()) {
 
 /** Whether this machine has the programs that the blocks of a page call. */
 function canRun(path: string): boolean {
-  return findNeeds(path).every(isInstalled)
+  const isHere = (need: string) =>
+    need === 'PostgreSQL' ? installations.length > 0 : isInstalled(need)
+  return findNeeds(path).every(isHere)
 }
 
 /** Returns the programs that the blocks of a page call, and that not every machine has. */
 function findNeeds(path: string): string[] {
   const procedures = findProcedures(pages.get(path) ?? '').filter(isRun)
-  const script = procedures.flatMap((blocks) => blocks.map(({ text }) => text)).join('')
-  return ['curl', 'sqlite3'].filter((program) => RegExp(`\\b${program} `).test(script))
+  const blocks = procedures.flat()
+  const script = blocks.map(({ text }) => text).join('')
+  const programs = ['curl', 'sqlite3'].filter((name) => RegExp(`\\b${name} `).test(script))
+  const hasSql = blocks.some(({ language }) => language === 'sql')
+  return hasSql ? [...programs, 'PostgreSQL'] : programs
 }
 
 /** Whether a procedure has more than text, and nothing that installs packages. */
@@ -102,20 +96,6 @@ async function runBlocks(
 }
 
 type RunStatement = (statement: string) => Promise<unknown>
-
-/** The pages in the order in which somebody reads them: README, then as its last section lists them. */
-function readingOrder(): Set<string> {
-  const [, list = ''] = pages.get('README.md')?.split('\n## Documentation\n') ?? []
-  const listed = Array.from(list.matchAll(/\]\((docs\/[^)#]+\.md)\)/g), ([, path = '']) => path)
-  return new Set(['README.md', ...listed, ...pages.keys()])
-}
-
-/** What of a page is run, with the server of this test. A recipe is for every day: it is run twice. */
-function blocksToRun(path: string, port: number): Block[] {
-  const blocks = findBlocks(pages.get(path) ?? '').filter(({ text }) => !/^npm /m.test(text))
-  if (path === 'docs/recipes.md') return blocks.flatMap((block) => [block, block])
-  return adaptBlocks(path, blocks, port)
-}
 
 /** The blocks about databases, with the server of a test. */
 function adaptBlocks(path: string, blocks: Block[], port: number | undefined): Block[] {

@@ -1,10 +1,10 @@
 import { expect, test } from 'vitest'
-import { drawSession } from '../../helpers/expect/session-picture.js'
-import { bin, withoutCache } from '../../helpers/sandbox/process.js'
-import { Sandbox } from '../../helpers/sandbox/sandbox.js'
-import { Screen } from '../../helpers/sandbox/screen.js'
-import { openTerminal } from '../../helpers/sandbox/terminal.js'
-import { buildRows, buildWorkbook } from '../../helpers/sandbox/workbook.js'
+import { drawSession } from '../helpers/expect/session-picture.js'
+import { bin, withoutCache } from '../helpers/sandbox/process.js'
+import { Sandbox } from '../helpers/sandbox/sandbox.js'
+import { Screen } from '../helpers/sandbox/screen.js'
+import { openTerminal } from '../helpers/sandbox/terminal.js'
+import { buildRows, buildWorkbook } from '../helpers/sandbox/workbook.js'
 
 /** The sheet of docs/my-first-list.md. */
 const sheet = buildRows(
@@ -29,6 +29,6 @@ test('the picture of an import shows the terminal at the last question', async (
   const command = 'tty$ plants import list.xlsx'
   const lines = styledLines.map((line) => line.replaceAll(`${user.home}/`, ''))
   await expect(drawSession([command, ...lines].join('\n'))).toMatchFileSnapshot(
-    '../../../docs/import.svg',
+    '../../docs/import.svg',
   )
 })

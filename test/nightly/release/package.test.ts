@@ -1,17 +1,17 @@
-import { cpSync, existsSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { execa, type Options } from 'execa'
 import { expect, test } from 'vitest'
 import { parse } from 'yaml'
-import { fetchNode } from '../../bench/nodes.mjs'
-import { man } from '../../package.json'
-import { PlantsCommand } from '../../src/cli/command.js'
-import { commandNames, findBlocks, pages, program } from '../helpers/expect/documents.js'
-import { isInstalled } from '../helpers/sandbox/linux.js'
-import { createTemporaryFolder } from '../helpers/sandbox/temporary-folder.js'
-import { serveFile, token } from '../helpers/scripted-server/service.js'
+import { fetchNode } from '../../../bench/nodes.mjs'
+import { man } from '../../../package.json'
+import { PlantsCommand } from '../../../src/cli/command.js'
+import { commandNames, findBlocks, pages, program } from '../../helpers/expect/documents.js'
+import { isInstalled } from '../../helpers/sandbox/programs.js'
+import { createTemporaryFolder } from '../../helpers/sandbox/temporary-folder.js'
+import { serveFile, token } from '../../helpers/scripted-server/service.js'
 
-const root = join(import.meta.dirname, '../..')
+const root = join(import.meta.dirname, '../../..')
 
 /** Packs what is built, without `prepack`, which would build it while other tests use it. */
 async function pack(folder: string): Promise<string> {
@@ -134,19 +134,6 @@ test('the recipe for CI installs the package, and imports with it at every push'
     [0, '{"id":1,"name":"Fern"}'],
   ])
   expect(readdirSync(join(prefix, 'share/man/man1'))).toContain('plants-create.1')
-})
-
-test('the first command of the README works in a copy of the tree, in an empty home', async () => {
-  const [folder, home] = [createTemporaryFolder(), createTemporaryFolder()]
-  const list = ['ls-files', '-z', '--cached', '--others', '--exclude-standard']
-  const { stdout: listed } = await execa('git', list, { cwd: root })
-  for (const file of listed.split('\0'))
-    if (file !== '' && existsSync(join(root, file))) cpSync(join(root, file), join(folder, file))
-  const [first] = findBlocks(pages.get('README.md') ?? '')
-  const options = await buildBashOptions(folder, home, { PATH: process.env['PATH'] })
-  const result = await execa('bash', ['-e', '-c', first?.text ?? ''], options)
-  expect(result.exitCode).toBe(0)
-  expect(String(result.stdout).split('\n').at(-1)).toBe('{"name":"Fern"}')
 })
 
 /**

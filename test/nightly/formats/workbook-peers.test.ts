@@ -9,7 +9,7 @@ import { DamageError } from '../../../src/formats/workbook/damage.js'
 import { RowReader } from '../../../src/formats/workbook/rows.js'
 import { readWorkbook } from '../../../src/formats/workbook/sheets.js'
 import { parsePart } from '../../../src/formats/workbook/xml.js'
-import { isInstalled } from '../../helpers/sandbox/linux.js'
+import { isInstalled } from '../../helpers/sandbox/programs.js'
 import { isSoak, scaleRounds } from '../../helpers/sandbox/rounds.js'
 import { createTemporaryFolder } from '../../helpers/sandbox/temporary-folder.js'
 

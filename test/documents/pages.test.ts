@@ -1,19 +1,19 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join, posix } from 'node:path'
 import { expect, test } from 'vitest'
-import packageJson from '../../../package.json'
-import { getDefault, getSetting, settingNames } from '../../../src/config/setting-table.js'
-import { errorKinds } from '../../../src/errors.js'
-import { documentation, pages, program, readAllHelps } from '../../helpers/expect/documents.js'
-import { formatOptionsPage } from '../../helpers/expect/options-page.js'
-import { listSourceFiles, readSource } from '../../helpers/expect/source.js'
-import { runPlants } from '../../helpers/sandbox/run.js'
-import { parseObjects } from '../../helpers/sandbox/sandbox.js'
-import { createTemporaryFolder } from '../../helpers/sandbox/temporary-folder.js'
+import packageJson from '../../package.json'
+import { getDefault, getSetting, settingNames } from '../../src/config/setting-table.js'
+import { errorKinds } from '../../src/errors.js'
+import { documentation, pages, program, readAllHelps } from '../helpers/expect/documents.js'
+import { formatOptionsPage } from '../helpers/expect/options-page.js'
+import { listSourceFiles, readSource } from '../helpers/expect/source.js'
+import { runPlants } from '../helpers/sandbox/run.js'
+import { parseObjects } from '../helpers/sandbox/sandbox.js'
+import { createTemporaryFolder } from '../helpers/sandbox/temporary-folder.js'
 
-// The blocks of the pages are run by process/documents/blocks.test.ts.
+// The blocks of the pages are run by documents/blocks.test.ts.
 
-const root = join(import.meta.dirname, '../../..')
+const root = join(import.meta.dirname, '../..')
 const readme = pages.get('README.md') ?? ''
 const helps = await readAllHelps()
 
