@@ -35,6 +35,7 @@ async function database(): Promise<Target> {
 test.each([
   ['ids in no order, into a file', file, () => withRejected(most)],
   ['ids in no order, into a database', database, () => withRejected(most)],
+  ['ids in no order, into a service', service, () => withRejected(few * 2)],
   ['CSV without ids, into a service', service, numbered],
   ['a workbook, into a file', file, tableOfWorkbook],
   ['CSV by name, into a service', service, () => named('--if-exists update', few, 0)],

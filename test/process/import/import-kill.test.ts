@@ -10,7 +10,7 @@ import {
 } from './import-kill-steps.js'
 
 test.each([
-  ['ids in no order, into a service', service, () => withRejected(few * 2)],
+  ['ids in no order, into a service', service, () => withRejected(few)],
   ['CSV by name, into a file', file, () => named('--if-exists same', many, 107)],
 ] as const)(
   'an import that was killed, or whose service was, is repeated, and stores each plant once: %s',
