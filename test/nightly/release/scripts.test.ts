@@ -44,7 +44,7 @@ describe('a release', () => {
   }
 
   test.each([
-    { tag: 'v1.1.0', commit: 'origin/main', repository: 'garden/plants', error: undefined },
+    { tag: 'v1.1.0', commit: 'origin/main', repository: 'garden/plants', error: 'none' },
     { tag: 'v1.1.1', commit: 'origin/main', repository: 'garden/plants', error: 'not v1.1.0' },
     { tag: '1.1.0', commit: 'origin/main', repository: 'garden/plants', error: 'not v1.1.0' },
     { tag: 'v1.1.0', commit: 'aside', repository: 'garden/plants', error: 'not on main' },
@@ -54,12 +54,12 @@ describe('a release', () => {
       repository: 'fork/plants',
       error: 'another repository',
     },
-  ])('of $commit in $repository with the tag $tag fails with: $error', async (scenario) => {
+  ])('of $commit in $repository with the tag $tag has the error: $error', async (scenario) => {
     const cwd = await clone()
     await execa('git', ['checkout', '--quiet', '--detach', scenario.commit], { cwd })
     const env = { GITHUB_REF_NAME: scenario.tag, GITHUB_REPOSITORY: scenario.repository }
     const { exitCode, stdout } = await runReleaseStep(check, cwd, env)
-    const isAccepted = scenario.error === undefined
+    const isAccepted = scenario.error === 'none'
     expect({ exitCode, stdout }).toEqual({
       exitCode: isAccepted ? 0 : 1,
       stdout: isAccepted ? '' : expect.stringMatching(RegExp(`^::error::.*${scenario.error}`, 'm')),
