@@ -2,6 +2,7 @@ import { execFileSync } from 'node:child_process'
 import { chmodSync, existsSync, mkdtempSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { runnerImport } from 'vite'
+import { fetchPostgres } from './embedded-postgres.mjs'
 
 const root = join(import.meta.dirname, '..')
 // Debian has a script in PATH that finds this one, and takes its time.
@@ -23,6 +24,7 @@ export async function startPostgres(folder, env) {
   chmodSync(folder, 0o711)
   const home = mkdtempSync(join(folder, 'postgres-'))
   chmodSync(home, 0o711)
+  fetchPostgres()
   const path = join(root, 'test/helpers/postgres/server.ts')
   /** @type {{ module: typeof import('../test/helpers/postgres/server.js') }} */
   const { module } = await runnerImport(path, { configFile: false, logLevel: 'error', root })

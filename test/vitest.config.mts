@@ -1,5 +1,3 @@
-import { randomUUID } from 'node:crypto'
-import { join } from 'node:path'
 import { defineConfig } from 'vitest/config'
 import { hangLimitsMs } from './helpers/sandbox/hang.mjs'
 
@@ -7,11 +5,13 @@ const testTimeout = Math.min(
   hangLimitsMs.test * Number(process.env['PLANTS_SOAK'] || 1),
   2 ** 31 - 1,
 )
-// Starts nothing before a test asks for it.
-const globalSetup = './helpers/postgres/server.ts'
+// The second starts nothing before a test asks for it.
+const globalSetup = ['./helpers/sandbox/programs.ts', './helpers/postgres/server.ts']
 const setupFiles = './helpers/sandbox/setup.ts'
-// Where .ci/run collects what passed, failed and was skipped, of each project and runtime.
-const reports = process.env['PLANTS_TEST_REPORTS']
+
+/** The folders that `npm test` runs. Each folder begins with a page that says what it is for. */
+const folders = ['unit', 'contract', 'service', 'transcripts', 'commands', 'process', 'documents']
+const listTests = (folder: string) => `${folder}/**/*.test.ts`
 
 delete process.env['PLANTS_STORE'] // workers inherit it
 
@@ -29,9 +29,6 @@ export default defineConfig({
     expect: { poll: { timeout: hangLimitsMs.wait }, requireAssertions: true },
     // A title shows a column of its table in full: 40 characters, the default, cut words off.
     chaiConfig: { truncateThreshold: 200 },
-    ...(reports && {
-      reporters: ['default', ['json', { outputFile: join(reports, `${randomUUID()}.json`) }]],
-    }),
     // What a developer's own shell or CI says about stores, colours and prompts must not reach a test.
     env: {
       CI: '',
@@ -41,45 +38,21 @@ export default defineConfig({
     },
     projects: [
       { extends: true, test: { name: 'architecture', include: ['architecture.test.ts'] } },
+      // One project for all folders, because each project loads the program into workers of its own.
       {
         extends: true,
         test: {
           name: 'suite',
-          include: [
-            'unit/**/*.test.ts',
-            'transcripts/*.test.ts',
-            'conformance/**/*.test.ts',
-            'process/**/*.test.ts',
-          ],
+          include: folders.map(listTests),
           testTimeout,
           globalSetup,
           setupFiles,
         },
       },
-      // A part of the suite: the program in this process.
-      {
-        extends: true,
-        test: {
-          name: 'unit',
-          include: ['unit/**/*.test.ts', 'transcripts/*.test.ts'],
-          testTimeout,
-          setupFiles,
-        },
-      },
-      // Of what is run against another program, with PLANTS_BIN, only the tests that start it say anything.
-      {
-        extends: true,
-        test: {
-          name: 'black-box',
-          include: ['process/**/*.test.ts', 'conformance/service/**/*.test.ts'],
-          exclude: ['process/cli/loads.test.ts'], // which looks into the chunks of the bundle
-          testTimeout,
-          globalSetup,
-        },
-      },
-      // What is shipped, and the scripts of the project. They need the package registry, and what npm run build:binary
-      // makes.
-      { extends: true, test: { name: 'release', include: ['release/**/*.test.ts'], testTimeout } },
+      ...[...folders, 'nightly'].map((name) => ({
+        extends: true as const,
+        test: { name, include: [listTests(name)], testTimeout, globalSetup, setupFiles },
+      })),
     ],
   },
 })

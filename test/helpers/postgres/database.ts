@@ -139,19 +139,17 @@ export async function findSharedServer(
   installation = installations[0],
 ): Promise<DatabaseTemplate & Endpoint> {
   const index = installations.findIndex(({ bin }) => bin === installation?.bin)
-  // The setup in server.ts answers with this type.
-  return (await requestServer(`${inject('postgres')}/${index}`)) as DatabaseTemplate & Endpoint
-}
-
-/** The limit is longer than those of the programs that start the server, which say more. */
-export async function requestServer(url: string, limitMs = hangLimitsMs.wait): Promise<unknown> {
+  const url = `${inject('postgres')}/${index}`
   const request = async () => {
     const response = await fetch(url)
     return { isStarted: response.ok, body: await response.json() }
   }
-  const { isStarted, body } = await waitFor(request(), () => `a response of ${url}`, limitMs)
+  // The limit is longer than those of the programs that start the server, which say more.
+  const description = () => `a response of ${url}`
+  const { isStarted, body } = await waitFor(request(), description, hangLimitsMs.wait)
   if (!isStarted) throw new Error(`The tests' PostgreSQL has not started: ${body}`)
-  return body
+  // The setup in server.ts answers with this type.
+  return body as DatabaseTemplate & Endpoint
 }
 
 async function runQuery(

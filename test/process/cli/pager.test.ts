@@ -1,7 +1,7 @@
 import { stripVTControlCharacters } from 'node:util'
 import { describe, expect, test } from 'vitest'
-import { isInstalled } from '../../helpers/sandbox/linux.js'
 import { bin } from '../../helpers/sandbox/process.js'
+import { isInstalled } from '../../helpers/sandbox/programs.js'
 import { Sandbox } from '../../helpers/sandbox/sandbox.js'
 import { insertPlants } from '../../helpers/sandbox/sqlite-file.js'
 import { openTerminal } from '../../helpers/sandbox/terminal.js'

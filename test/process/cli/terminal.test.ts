@@ -1,8 +1,8 @@
 import { execa } from 'execa'
 import { expect, test } from 'vitest'
 import { buildPlantLines, countPlants, writeLines } from '../../helpers/sandbox/import-sandbox.js'
-import { isInstalled } from '../../helpers/sandbox/linux.js'
 import { bin } from '../../helpers/sandbox/process.js'
+import { isInstalled } from '../../helpers/sandbox/programs.js'
 import { isWindows, Sandbox, toJsonResult, toTextResult } from '../../helpers/sandbox/sandbox.js'
 import { openTerminal } from '../../helpers/sandbox/terminal.js'
 

@@ -5,7 +5,7 @@ import { describe, expect, test } from 'vitest'
 import { isLinux } from '../../helpers/sandbox/linux.js'
 import { Sandbox } from '../../helpers/sandbox/sandbox.js'
 
-// Windows itself, its paths and its console are tried by test/windows.mjs.
+// Windows itself, its paths and its console are tried by test/nightly/windows.mjs.
 describe.runIf(isLinux && !process.env['PLANTS_BIN'])(
   'on a simulated Windows (needs Node as its runtime)',
   () => {

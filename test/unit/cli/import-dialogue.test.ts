@@ -11,7 +11,7 @@ import {
   hasIntegers,
 } from '../../../src/cli/import-dialogue/guess-columns.js'
 import { describeColumns } from '../../../src/formats/sample.js'
-import { isInstalled } from '../../helpers/sandbox/linux.js'
+import { isInstalled } from '../../helpers/sandbox/programs.js'
 
 function columnsOf(...rows: string[]) {
   return describeColumns(

@@ -1,0 +1,114 @@
+import { expect, test } from 'vitest'
+import { assertDefined } from '../../../src/errors.js'
+import { foldString } from '../../../src/plant/folding.js'
+import type { NewPlant } from '../../../src/plant/plant.js'
+import type { ReadQuery } from '../../../src/stores/query.js'
+import type { DirectStore } from '../../../src/stores/store.js'
+import { fc } from '../../helpers/expect/arbitraries.js'
+import { scaleRounds, seed } from '../../helpers/sandbox/rounds.js'
+import { gather, toCreates } from '../../helpers/sandbox/store.js'
+import { buildPlants, measurePage, type OpenEmpty, readIds, readPages } from './fixtures.js'
+
+const sortedNames =
+  `! 1 A a Ä ä ähre Ähren éclair Éclairs istanbul İstanbul Österreich Oz ﬆ STRASSE strasse straße Strauß
+  Zinnie Ørsted Μάρτιος ΟΔΟΣ οδος οδοσ май мак 蕨 가 \uffff 𐐀 𐐨 🌿`.split(/\s+/)
+
+/** Plants in the order of their names, each beside one of the same name that has no tag. */
+function buildTaggedAndUntagged() {
+  const tagged = sortedNames.map((name, index) => ({ id: BigInt(-index), name, tag: name }))
+  const toUntagged = ({ id, name }: NewPlant) => ({ id: id + 100n, name })
+  const untagged = tagged.map(toUntagged)
+  const interleave = (plants: NewPlant[]) => plants.flatMap((plant) => [plant, toUntagged(plant)])
+  return { tagged, untagged, interleave }
+}
+
+function buildQueries(): { query: ReadQuery; plants: NewPlant[] }[] {
+  const { tagged, untagged, interleave } = buildTaggedAndUntagged()
+  const byName = interleave(tagged)
+  const reversed = tagged.toReversed()
+  const untaggedById = untagged.toReversed()
+  const hasStr = ({ name }: NewPlant) => foldString(name).includes('str')
+  const limited: ReadQuery = { sort: 'name', limit: 5, after: 80n }
+  return [
+    { query: { sort: 'name' }, plants: byName },
+    { query: { sort: 'name', desc: true }, plants: interleave(reversed) },
+    { query: limited, plants: byName.filter(({ id }) => id > 80n).slice(0, 5) },
+    { query: { sort: 'tag' }, plants: [...tagged, ...untaggedById] },
+    { query: { sort: 'tag', desc: true }, plants: [...reversed, ...untaggedById] },
+    {
+      query: { sort: 'tag', search: 'sTr', limit: 3 },
+      plants: tagged.filter(hasStr).slice(0, 3),
+    },
+    {
+      query: { sort: 'id', desc: true, limit: 3, after: 90n },
+      plants: untagged.slice(11, 14),
+    },
+    {
+      query: { desc: true, tag: false, search: 'str' },
+      plants: untagged.filter(hasStr),
+    },
+  ]
+}
+
+export function describeOrder(open: OpenEmpty<DirectStore>): void {
+  test('plants are sorted by folded strings, then by code points, then by id', async () => {
+    const { store } = await open()
+    const { tagged, interleave } = buildTaggedAndUntagged()
+    await store.write(toCreates(interleave(tagged)))
+    for (const { query, plants } of buildQueries())
+      expect({ query, plants: await gather(store.read(query)) }).toStrictEqual({ query, plants })
+  })
+
+  test('every store sorts and finds random strings as the model does', async () => {
+    const { store } = await open()
+    const strings = fc.sample(anySortedString(), { numRuns: scaleRounds(400), seed })
+    const plants = strings.map((text, index) => ({ id: BigInt(index), name: text, tag: text }))
+    await store.write(toCreates(plants))
+    const folded = new Map(strings.map((text) => [text, foldString(text)]))
+    const fold = ({ name }: NewPlant) => assertDefined(folded.get(name))
+    const sorted = plants.toSorted(
+      (left, right) =>
+        Buffer.compare(Buffer.from(fold(left)), Buffer.from(fold(right))) ||
+        Buffer.compare(Buffer.from(left.name), Buffer.from(right.name)) ||
+        Number(left.id - right.id),
+    )
+    const describe = ({ name, id }: NewPlant) => `${name.slice(0, 100)} ${id}`
+    const read = await gather(store.read({ sort: 'name' }))
+    expect(read.map(describe)).toEqual(sorted.map(describe))
+    for (const text of strings.slice(0, 5)) {
+      const search = Array.from(text).slice(0, 3).join('')
+      const found = plants.filter((plant) => fold(plant).includes(foldString(search)))
+      const ids = found.map(({ id }) => id)
+      expect({ search, ids: await readIds(store, { search }) }).toEqual({ search, ids })
+    }
+  })
+
+  test('a sorted read of many plants yields small pages', async () => {
+    const { store } = await open()
+    const countLetters = (index: number) => (index % 100 === 7 ? 100_000 : 500)
+    const plants = buildPlants(1200, (index) => ({
+      name: `Fern ${9999 - index} ${'é'.repeat(countLetters(index))}`,
+    }))
+    await store.write(toCreates(plants))
+    const ids = plants.map(({ id }) => id).toReversed()
+    const pages = await readPages(store, { sort: 'name' })
+    expect(Math.max(...pages.map(measurePage))).toBeLessThan(1_000_000)
+    expect(pages.flat().map(({ id }) => id)).toEqual(ids)
+    expect(await readIds(store, { desc: true })).toEqual(ids)
+  })
+}
+
+/** Strings whose order may depend on a locale, or on a version of Unicode. */
+function anySortedString(): fc.Arbitrary<string> {
+  const letters =
+    'aAäÄzZßẞſsøØİIıiñ\u0301\u0308\u0316\u0345\u20dd\u034fµμςσΣΆάϐяЯйЙи\u0306ґԱաᲐაᎠꭰӀӏﬆﬅǅǆǄŉÅΩKά가\u1100\u1161\u11a8蕨か\u3099ด้\uffff\ufffd𐐀𐐨🌿👩\u200d🌾 \u0001'
+  const letter = fc.constantFrom(...letters)
+  const isSurrogate = (code: number) => code >= 0xd800 && code <= 0xdfff
+  const code = fc.integer({ min: 1, max: 0x10_ffff }).filter((value) => !isSurrogate(value))
+  const character = code.map((value) => String.fromCodePoint(value))
+  return fc.oneof(
+    fc.string({ unit: letter, maxLength: 8 }),
+    fc.tuple(letter, letter).map(([base, mark]) => base + mark.repeat(40)),
+    fc.array(character, { maxLength: 6 }).map((characters) => characters.join('')),
+  )
+}

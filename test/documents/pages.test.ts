@@ -1,0 +1,206 @@
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { join, posix } from 'node:path'
+import { expect, test } from 'vitest'
+import packageJson from '../../package.json'
+import { getDefault, getSetting, settingNames } from '../../src/config/setting-table.js'
+import { errorKinds } from '../../src/errors.js'
+import { documentation, pages, program, readAllHelps } from '../helpers/expect/documents.js'
+import { formatOptionsPage } from '../helpers/expect/options-page.js'
+import { listSourceFiles, readSource } from '../helpers/expect/source.js'
+import { runPlants } from '../helpers/sandbox/run.js'
+import { parseObjects } from '../helpers/sandbox/sandbox.js'
+import { createTemporaryFolder } from '../helpers/sandbox/temporary-folder.js'
+
+// The blocks of the pages are run by documents/blocks.test.ts.
+
+const root = join(import.meta.dirname, '../..')
+const readme = pages.get('README.md') ?? ''
+const helps = await readAllHelps()
+
+/** The pages that somebody has to keep up to date. */
+const handwritten = [...pages]
+  .filter(([path]) => !['CHANGELOG.md', 'docs/options.md'].includes(path))
+  .map(([, page]) => page)
+  .join('\n')
+
+/** In ascending order, each with the `error` values that cause it. */
+const kinds = Object.values(errorKinds)
+const exitCodes = [0, ...new Set(kinds.map(({ exitCode }) => exitCode))]
+  .toSorted((one, other) => one - other)
+  .map((code): [code: number, errors: number[]] => {
+    const errors = kinds.flatMap(({ exitCode, error }) => (exitCode === code ? [error] : []))
+    return [code, [...new Set<number>(errors)].toSorted((one, other) => one - other)]
+  })
+
+test('the README leads to every page, and the architecture to every design note', () => {
+  const docs = [...pages.keys()].filter((path) => path.startsWith('docs/'))
+  const isDesignNote = (path: string) => path.startsWith('docs/design/')
+  const guides = docs.filter((path) => !isDesignNote(path))
+  expect(guides.filter((path) => !readme.includes(`](${path})`))).toEqual([])
+  const notes = docs.filter(isDesignNote).map((path) => posix.relative('docs', path))
+  const architecture = pages.get('docs/architecture.md') ?? ''
+  expect(notes.filter((path) => !architecture.includes(`](${path})`))).toEqual([])
+})
+
+test('every command and subcommand is documented, and no other', () => {
+  const paths = [...helps.keys()].filter(Boolean).map((path) => `plants ${path}`)
+  expect(paths.filter((path) => !handwritten.includes(path))).toEqual([])
+  const names = found(/(?<=[`$]|^)plants ([a-z][\w-]*)/gm)
+  const known = program.commands.flatMap((each) => [each.name(), ...each.aliases()])
+  expect(names.filter((name) => name !== 'help' && !known.includes(name))).toEqual([])
+})
+
+test('no link leads nowhere, and every file and npm script that is named exists', () => {
+  const broken = [...pages].flatMap(([path, page]) =>
+    [...page.matchAll(/\]\((?!https?:)([^)#]*)(?:#([^)]*))?\)/g)]
+      .filter(([, file = '', anchor]) => {
+        const target = file === '' ? path : posix.join(posix.dirname(path), file)
+        return anchor === undefined
+          ? !existsSync(join(root, target))
+          : !anchorsOf(pages.get(target) ?? '').includes(anchor)
+      })
+      .map(([link]) => `${path}: ${link}`),
+  )
+  expect(broken).toEqual([])
+  const files = found(/`((?:src|test|bin|deploy|docs|\.ci)\/[\w./-]+)`/g)
+  expect(files.filter((path) => !existsSync(join(root, path)))).toEqual([])
+  const hints = listSourceFiles('src').flatMap((path) =>
+    Array.from(readSource(path).matchAll(/\bdocs\/[\w/-]+\.md\b/g), ([page]) => page),
+  )
+  expect(hints.filter((path) => !pages.has(path))).toEqual([])
+  const scripts = found(/\bnpm (?:run )?(start|test(?::\w+)?|(?<=run )[\w:]+)/g)
+  expect(scripts.filter((name) => !Object.hasOwn(packageJson.scripts, name))).toEqual([])
+})
+
+test('every name that a page finds in a file of the code is there', () => {
+  // Such as: `finish` in `src/server/handler.ts`, or: `src/server/plants.ts`: `createPlant`, or a
+  // row of a table: | 9 | `createPlant` | `src/server/plants.ts` |
+  const names = /`#?(\w+)`(?: and `#?(\w+)`)? in `(src\/[\w./-]+\.ts)`/g
+  const listed = /^\d+\. `(?<file>src\/[\w./-]+\.ts)`: (?<text>.*)$/gm
+  const rows = /^\| \d+ \| (?<text>.*) \| `(?<file>src\/[\w./-]+\.ts)` \|$/gm
+  const lines = [...documentation.matchAll(listed), ...documentation.matchAll(rows)]
+  const pairs = [
+    ...Array.from(documentation.matchAll(names), ([, ...groups]) => groups),
+    ...lines.map(({ groups: { file = '', text = '' } = {} }) => [
+      ...Array.from(text.matchAll(/`#?([A-Za-z]\w+)`/g), ([, name]) => name),
+      file,
+    ]),
+  ].map((groups) => ({ file: groups.at(-1) ?? '', names: groups.slice(0, -1) }))
+  expect(pairs.length).toBeGreaterThan(20)
+  const missing = pairs.flatMap(({ file, names }) => {
+    const source = read(file)
+    const absent = names.filter((name) => name && !RegExp(`\\b${name}\\b`).test(source))
+    return absent.map((name) => `${name} in ${file}`)
+  })
+  expect(missing).toEqual([])
+})
+
+test('every option of every command is documented, and no other', async () => {
+  const { out } = await runPlants(['help', 'options'])
+  const real = flagsIn([...helps.values(), out].join('\n'))
+  const others =
+    /`(?:docker|np[mx]|sha256sum|systemd-analyze) [^`]*`|^np[mx] .*$|^ *```text\n[^`]*^ *```$/gm
+  const ofBlocks =
+    /^ *(?:- run: npm|curl|30 3 \* \* \* plants umask 077; pg_dump) (?:.*\\\n)*.*$|<!--.*?-->/gm
+  const listed = flagsIn(handwritten.replaceAll(others, '').replaceAll(ofBlocks, ''))
+  expect([...listed].filter((flag) => !real.has(flag))).toEqual([])
+  expect([...real].filter((flag) => !listed.has(flag))).toEqual([])
+})
+
+test('docs/options.md lists the arguments and options of every command as its help does', async () => {
+  // The option --update of Vitest writes the page.
+  await expect(formatOptionsPage()).toMatchFileSnapshot(join(root, 'docs/options.md'))
+})
+
+test('the limits of the service have the defaults of its help', () => {
+  const help = helps.get('serve')?.replaceAll(/\s+/g, ' ') ?? ''
+  const rows = tableAt('| option | default |')
+  const missing = rows.filter(
+    ([flag = '', value]) =>
+      !RegExp(`${flag.split(' ')[0]} <[^-]*\\(default: ${value}\\)`).test(help),
+  )
+  expect([rows.length > 0, missing]).toEqual([true, []])
+})
+
+test('every exit code is listed with its error values, and no other is named', () => {
+  const rows = tableAt('| exit code |').map(([code, , errors = '']) => [
+    Number(code),
+    (errors.match(/\d+/g) ?? []).map(Number),
+  ])
+  expect(rows).toEqual(exitCodes)
+  const named = found(/exit code(?: is)? (\d+)/g).map(Number)
+  expect(named.filter((code) => !exitCodes.some(([real]) => real === code))).toEqual([])
+})
+
+test('every environment variable that is read is documented', () => {
+  const src = join(root, 'src')
+  const files = readdirSync(src, { recursive: true, encoding: 'utf8' })
+  const sources = files.filter((name) => name.endsWith('.ts')).map((name) => read(`src/${name}`))
+  const used = sources.join('\n').matchAll(/env\['(\w+)'\]|'(PLANTS_\w+)'/g)
+  const ofTheSystem = '_ APPDATA HOME TERM LANG LC_ALL LC_CTYPE LOCALAPPDATA SHELL SNAP'.split(' ')
+  const own = new Set(Array.from(used, ([, name, ours]) => name ?? ours ?? ''))
+  for (const name of ofTheSystem) own.delete(name)
+  expect(own.size).toBeGreaterThan(5)
+  expect([...own].filter((name) => !documentation.includes(`\`${name}\``))).toEqual([])
+})
+
+test('every setting is documented with its option, variable and default', () => {
+  const rows = tableAt('| setting |').map(([name, option = '', ...rest]) => [
+    ...[name, option.replace(' of plants stores add', ''), ...rest.slice(0, 3)],
+  ])
+  const scopeNames = { user: 'all stores', store: 'one store' }
+  const expected = settingNames.map((name) => {
+    const { variable = '-', scopes } = getSetting(name)
+    const saved = scopes.map((scope) => scopeNames[scope]).join(', ')
+    return [name, `--${name}`, variable, saved, getDefault(name)]
+  })
+  expect(rows).toEqual(expected)
+})
+
+test('every check of doctor is documented, and no other', async () => {
+  const store = join(createTemporaryFolder(), 'plants.db')
+  expect(
+    await runPlants(['create', '--id', '1', '--name', 'Fern', '--store', store]),
+  ).toMatchObject({ code: 0 })
+  const { out } = await runPlants(['doctor', '--output', 'ndjson', '--store', store])
+  const checks = parseObjects(out).map(({ check }) => String(check).replace(store, 'NAME'))
+  expect(tableAt('| check |').map(([check]) => check)).toEqual(checks)
+})
+
+/** What a group of a pattern matches in the documentation. */
+function found(pattern: RegExp): string[] {
+  return Array.from(documentation.matchAll(pattern), ([, group = '']) => group)
+}
+
+/** The rows of the first table with these titles, without its marks. */
+function tableAt(titles: string): string[][] {
+  const start = documentation.indexOf(`\n${titles}`)
+  if (start === -1) throw new Error(`No page has the table ${titles}`)
+  const [rows = ''] = documentation.slice(start + 1).split('\n\n')
+  return rows
+    .replaceAll('`', '')
+    .split('\n')
+    .slice(2)
+    .map((line) => line.split('|').slice(1, -1))
+    .map((cells) => cells.map((cell) => cell.trim()))
+}
+
+function flagsIn(text: string): Set<string> {
+  return new Set(Array.from(text.matchAll(/(?<![\w-])--[a-z][a-z-]*/g), ([flag]) => flag))
+}
+
+/** The anchors of the titles of a page, as GitHub makes them, and those that the page sets itself. */
+function anchorsOf(page: string): string[] {
+  const titles = page.replaceAll(/^```.*?^```$/gms, '').matchAll(/^#+ (.*)$/gm)
+  const ofTitles = Array.from(titles, ([, title = '']) =>
+    title
+      .toLowerCase()
+      .replaceAll(/[^\w\s-]/g, '')
+      .replaceAll(' ', '-'),
+  )
+  return [...ofTitles, ...Array.from(page.matchAll(/<a id="([\w-]+)">/g), ([, id = '']) => id)]
+}
+
+function read(path: string): string {
+  return readFileSync(join(root, path), 'utf8')
+}
