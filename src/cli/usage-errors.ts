@@ -11,8 +11,8 @@ import { type CommandLineError, leaveOutHint, type PlantsCommand } from './comma
 import { formatHelpHint, getCommandPath } from './command-names.js'
 
 /**
- * Hints for commands and options that other programs have, at most 16. Each is true for every
- * command, so that none leads into a second error.
+ * Hints for commands and options that other programs have, at most 16. One with the path of a
+ * command is for this command, and any other is true for all.
  */
 const familiarWords: ReadonlyMap<string, string> = new Map([
   ['search', 'To search: plants list --search TEXT'],
@@ -20,16 +20,16 @@ const familiarWords: ReadonlyMap<string, string> = new Map([
   ['view', 'To show a plant: plants get ID'],
   ['remove', 'To delete plants: plants delete ID'],
   ['login', 'To save a token: plants auth login --store ADDRESS'],
-  ['status', 'To check the store: plants doctor'],
   ['--json', 'For output in JSON: --output json'],
-  ['--format', 'A file has the format of its name: elsewhere, --output chooses it'],
-  ['--force', 'If the command asks for a confirmation, add --yes'],
-  ['--yes', 'To be asked nothing: --no-input'],
+  ['--format', 'For another format: --output FORMAT. A file has the format of its name'],
+  ['--force', 'To be asked nothing: --yes, or where there is none, --no-input'],
   ['--update', 'To change plants that exist: plants import FILE --if-exists update'],
   ['--no-header', 'To name the columns of such a table: plants import FILE --columns id,name,tag'],
   ['--file', 'Files are arguments, as in: plants import plants.csv'],
   ['--id', 'Ids are arguments, as in: plants get 7 8'],
-  ['--name', 'Names are searched with: plants list --search TEXT'],
+  ['import --id', 'To name the columns: --map id=COLUMN,name=COLUMN,tag=COLUMN'],
+  ['import --name', 'To name the columns: --map id=COLUMN,name=COLUMN,tag=COLUMN'],
+  ['tokens create --name', 'To name a token: plants tokens create --note TEXT'],
   ['-n', 'For the first plants only: plants list --limit 10'],
 ])
 
@@ -56,8 +56,10 @@ export function explainCommandLineError({ command, code, message }: CommandLineE
     case 'commander.excessArguments': {
       const index = args.length > registeredArguments.length ? registeredArguments.length : 0
       const word = args[index] ?? ''
-      const surplus = isPlainWord(word) ? `the argument ${word}` : `argument ${index + 1}`
-      return createUsageError(`${path} does not take ${surplus}`, usageHint)
+      const rule = isPlainWord(word)
+        ? `does not take the argument ${word}`
+        : `takes ${formatArgumentCount(registeredArguments.length)}`
+      return createUsageError(`${path} ${rule}`, usageHint)
     }
     case 'commander.missingArgument': {
       const missing = assertDefined(registeredArguments[args.length])
@@ -72,6 +74,11 @@ export function explainCommandLineError({ command, code, message }: CommandLineE
         leaveOutHint,
       )
   }
+}
+
+function formatArgumentCount(maxArguments: number): string {
+  if (maxArguments === 0) return 'no arguments'
+  return maxArguments === 1 ? 'one argument' : `at most ${maxArguments} arguments`
 }
 
 function formatUsageHint(command: PlantsCommand, path: string): string {
@@ -117,8 +124,9 @@ export function createUnknownWordError(
   suggestion?: string,
 ): PlantsError {
   const path = getCommandPath(command)
-  // The words of other programs are commands of the program itself, and none of `plants stores`.
-  const key = noun === 'command' ? `${path} ${word}`.trim() : word
-  const hint = familiarWords.get(key) ?? suggestion ?? formatHelpHint(path)
+  const wordOfCommand = familiarWords.get(`${path} ${word}`.trim())
+  // The commands of other programs are none of `plants stores`.
+  const wordOfAll = noun === 'option' ? familiarWords.get(word) : undefined
+  const hint = wordOfCommand ?? wordOfAll ?? suggestion ?? formatHelpHint(path)
   return createUsageError(`Unknown ${noun}${isPlainWord(word) ? ` ${word}` : ''}`, hint)
 }

@@ -193,15 +193,16 @@ function* findValues(
     throw createBrokenRecordError(
       name,
       chunk.lines.at(-1) ?? cursor.line,
-      `Not JSON: ${explainOpenArray(chunk.records.at(-1))}`,
+      `Not JSON: ${explainOpenArray(chunk.records.at(-1), text)}`,
     )
   yield chunk
 }
 
 /** If a string or an object in the last value is not closed, it takes the bracket of the array. */
-function explainOpenArray(lastValue: string | undefined): string {
+function explainOpenArray(lastValue: string | undefined, text: string): string {
   const isBroken = lastValue !== undefined && 'isInvalid' in parseJson(lastValue)
-  return isBroken ? explainSyntaxError(lastValue).description : 'the array is not closed'
+  if (!isBroken) return 'the array is not closed'
+  return explainSyntaxError(text, { isSequence: true }).description
 }
 
 function addValue(chunk: RawChunk<string>, cursor: Cursor, name: string): void {
