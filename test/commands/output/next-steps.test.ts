@@ -1,5 +1,4 @@
 import { createServer } from 'node:net'
-import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import { createClock } from '../../helpers/sandbox/clock.js'
 import { ImportSandbox } from '../../helpers/sandbox/import-sandbox.js'
