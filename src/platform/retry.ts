@@ -1,7 +1,6 @@
 /*
- * The only loop of the program that repeats an action after an error. The callers of `retry` decide
- * which errors may go away, and how long the action is repeated. For stores, `stores/retry.ts`
- * decides that.
+ * Repeats an action after an error that may go away. The callers of `retry` decide which errors
+ * these are, and how long the action is repeated. For stores, `stores/retry.ts` decides that.
  */
 import { type Runtime, wait } from './runtime.js'
 

@@ -1,17 +1,17 @@
 /**
  * Writes to a SQLite store with group commit.
  *
- * A commit costs an fsync, which takes far longer than the inserts themselves. So while one
- * transaction runs, further changes queue up, and the next transaction commits all of them
- * together: fifty concurrent creates share one fsync.
+ * A commit costs an fsync, which takes far longer than the inserts themselves. So writes that
+ * arrive in the same burst, or while the lock of another program is waited for, share one
+ * transaction: fifty concurrent creates share one fsync.
  *
  * A store has one connection, and SQLite allows one transaction on it at a time. Transactions
  * therefore run one after the other: see `#runExclusive`.
  *
  * SQLite does not notice when another program deletes or replaces its files: it would go on writing
  * to a file that nobody can open any more. So the writer checks that the files still have their
- * names, twice: before a transaction, which then fails without having stored anything, and after a
- * commit, whose outcome is then unknown.
+ * names, twice: when a transaction has begun, which then fails without having stored anything, and
+ * after a commit, whose outcome is then unknown.
  *
  * docs/design/group-commit.md says why groups need no timer, and what may fail.
  */
