@@ -4,16 +4,8 @@ import { withoutReplacedModules } from './bin/build/replaced-modules.mjs'
 
 // Each kind of store is one file, and what the kinds share is another one: a create in a SQLite
 // file must not load what speaks to a service. The modules that are listed here are in neither,
-// because only `doctor`, `auth`, `backup`, `restore`, an export, a wrong scheme or a wrong response
-// needs them.
-const rareModules = [
-  'backup',
-  'check-token',
-  'diagnose',
-  'explain-response',
-  'response-schemas',
-  'tls-port',
-]
+// because only `doctor`, `auth`, `backup` and `restore` need them.
+const rareModules = ['backup', 'check-token', 'diagnose']
 const store = RegExp(
   String.raw`[\\/]src[\\/]stores[\\/](?:(?<kind>\w+)[\\/])?(?!${rareModules.join('|')})[\w-]+\.ts$`,
 )

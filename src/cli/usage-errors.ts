@@ -21,7 +21,7 @@ const familiarWords: ReadonlyMap<string, string> = new Map([
   ['remove', 'To delete plants: plants delete ID'],
   ['login', 'To save a token: plants auth login --store ADDRESS'],
   ['--json', 'For output in JSON: --output json'],
-  ['--format', 'For another format: --output FORMAT. A file has the format of its name'],
+  ['--format', 'For another format: --output FORMAT, or for a file, the end of its name'],
   ['--force', 'To be asked nothing: --yes, or where there is none, --no-input'],
   ['--update', 'To change plants that exist: plants import FILE --if-exists update'],
   ['--no-header', 'To name the columns of such a table: plants import FILE --columns id,name,tag'],

@@ -35,7 +35,6 @@ const settingsTable = {
     variable: 'PLANTS_CA_CERT',
     scopes: ['user', 'store'],
     parse: parseNonEmptyString,
-    needs: 'token',
     default: { label: 'those of Node.js and the system' },
     description: 'file with the PEM certificates to trust',
   },
