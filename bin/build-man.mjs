@@ -27,9 +27,12 @@ function writePage(name, page) {
 function formatProgramPage() {
   const pages = commands.map(({ name, summary }) => [`plants-${name}(1)`, summary])
   return [
-    formatHead('plants', 'create, import, list, export and serve plants'),
+    formatHead('plants', 'keep lists of plants'),
     formatSection('SYNOPSIS', formatSynopsis(program)),
-    formatSection('DESCRIPTION', escapeRoff('Create, import, list, export and serve plants.')),
+    formatSection(
+      'DESCRIPTION',
+      escapeRoff('Keep lists of plants in a file, in PostgreSQL or at a service.'),
+    ),
     formatSection('COMMANDS', formatTerms(pages)),
     formatSection('OPTIONS', formatOptions(program)),
     formatSection('ENVIRONMENT', formatTerms(Object.entries(program.variables))),
@@ -53,9 +56,10 @@ function formatCommandPage(command) {
     formatSection('DESCRIPTION', escapeRoff(command.description)),
     otherNames.length > 0 ? ['.PP', escapeRoff(`Also: ${otherNames.join(', ')}`)] : [],
     command.arguments.length > 0 ? formatSection('ARGUMENTS', formatArguments(command)) : [],
-    hasSubcommands
-      ? formatSection('COMMANDS', subcommands.map(formatSubcommand))
-      : formatSection('OPTIONS', formatOptions(command)),
+    hasSubcommands ? formatSection('COMMANDS', subcommands.map(formatSubcommand)) : [],
+    !hasSubcommands && command.options.length > 0
+      ? formatSection('OPTIONS', formatOptions(command))
+      : [],
     examples.length > 0 ? formatSection('EXAMPLES', formatVerbatim(examples)) : [],
     formatSection(
       'SEE ALSO',

@@ -1,6 +1,6 @@
 /*
- * Describes the program for other programs: `plants help --output json`. All of it comes from the
- * objects of commander, so that a new option needs no change here.
+ * Describes the program for other programs: `plants help --output json`. Commands and options come
+ * from the objects of commander, so that a new option needs no change here.
  */
 import type { Argument, Option } from 'commander'
 import { getSetting, settingNames } from '../../config/setting-table.js'
