@@ -46,6 +46,7 @@ function formatCommandPage(command) {
   const { name, aliases, examples, commands: subcommands } = command
   const otherNames = aliases.map((alias) => `plants ${alias}`)
   const hasSubcommands = subcommands.length > 0
+  const options = formatOptions(command)
   const synopses = (hasSubcommands ? subcommands : [command]).map(formatSynopsis)
   return [
     formatHead(`plants-${name}`, command.summary),
@@ -57,9 +58,7 @@ function formatCommandPage(command) {
     otherNames.length > 0 ? ['.PP', escapeRoff(`Also: ${otherNames.join(', ')}`)] : [],
     command.arguments.length > 0 ? formatSection('ARGUMENTS', formatArguments(command)) : [],
     hasSubcommands ? formatSection('COMMANDS', subcommands.map(formatSubcommand)) : [],
-    !hasSubcommands && command.options.length > 0
-      ? formatSection('OPTIONS', formatOptions(command))
-      : [],
+    hasSubcommands || options.length === 0 ? [] : formatSection('OPTIONS', options),
     examples.length > 0 ? formatSection('EXAMPLES', formatVerbatim(examples)) : [],
     formatSection(
       'SEE ALSO',
