@@ -16,19 +16,18 @@ import { readBytes, resolveLink, statIfExists } from '../../platform/files.js'
 import { checkSignal } from '../../platform/runtime.js'
 import { buildUri } from '../../platform/sqlite.js'
 import type { SqliteAddress } from '../address.js'
+import { Connection, type SqliteOptions } from './connection.js'
+import { explainSqliteError, StoreDamageError } from './explain.js'
 import {
-  belongsToStore,
-  Connection,
   createChangedFileError,
   findUnmergedFile,
   hasLogFormat,
   immutableParameters,
   readFingerprint,
-  type SqliteOptions,
-} from './connection.js'
-import { explainSqliteError, StoreDamageError } from './explain.js'
+} from './open-mode.js'
 import { countPlants } from './read.js'
 import { applicationId, assertOrdinaryTables, tables } from './schema.js'
+import { belongsToStore } from './store-file.js'
 import { Writer } from './writer.js'
 
 interface BackupOptions extends SqliteOptions {

@@ -3,8 +3,9 @@ import { createNoStoreError, type SqliteAddress } from '../address.js'
 import { type CheckResult, checkRights, type Finding, runCheck } from '../diagnose.js'
 import type { DoctorContext } from '../store-kind.js'
 import { checkIntegrity } from './backup.js'
-import { explainExposure, type SqliteOptions } from './connection.js'
+import type { SqliteOptions } from './connection.js'
 import { SqliteStore } from './store.js'
+import { explainExposure } from './store-file.js'
 
 export async function* diagnoseFile(
   address: SqliteAddress,

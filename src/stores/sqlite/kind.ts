@@ -32,7 +32,7 @@ export const sqliteKind: StoreKind<SqliteAddress> = {
     (await import('./address.js')).parseSqlite(text, source, context),
   format: ({ name }) => name,
   isDefault: ({ isDefault }) => isDefault,
-  ownsFile: async ({ name }, path) => (await import('./connection.js')).belongsToStore(name, path),
+  ownsFile: async ({ name }, path) => (await import('./store-file.js')).belongsToStore(name, path),
   findNetworkRisk: async () => undefined,
   toWritable: async (address) => address,
 
