@@ -19,7 +19,7 @@ interface Rejection {
 
 /**
  * Writes errors, warnings and the log of `--verbose` to stderr: as text, or as a line of JSON each
- * where the output of the command is JSON. Secrets are redacted.
+ * where the caller has asked for JSON. Secrets are redacted.
  */
 export class Reporter {
   readonly isQuiet: boolean

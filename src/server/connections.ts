@@ -215,8 +215,8 @@ export class Connections {
   }
 
   /**
-   * Waits for an iteration in which no other list begins: each one blocks the event loop, and the
-   * requests of other tokens come in between.
+   * Waits for an iteration in which no other list, count or large body begins: each of them blocks
+   * the event loop, and the requests of other tokens come in between.
    */
   waitForTurn(): Promise<void> {
     this.#previousTurn = this.#previousTurn.then(() => this.waitUntilAllAccepted())

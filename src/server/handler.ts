@@ -42,7 +42,7 @@ interface OperationInput {
   idText: string
   /** Only a list or a count has a query. For other operations, it has the defaults of a list. */
   query: PageQuery
-  /** The body is empty for operations without one. */
+  /** The body is empty if the request has none. */
   body: Buffer
   /** A handler sets this for the log, as soon as it knows which plant it changes. */
   plantId?: bigint

@@ -11,10 +11,12 @@ import { isTimeout } from '../platform/runtime.js'
 import { Slots } from '../platform/slots.js'
 import { createUnavailableError } from './http-error.js'
 
-/** A search, a count, a list with a tag and a large body are `expensive`. */
+/**
+ * A search, a count, a list with a tag and a large body are `expensive`, and so is a body in chunks,
+ * whose length is not known.
+ */
 export type RequestCost = 'expensive' | 'list' | 'small'
 
-/** Two imports may share a token, and each has up to 64 requests in progress. */
 const maxWaitingRequests = 128
 
 export class Quotas {

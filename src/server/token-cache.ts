@@ -1,5 +1,5 @@
 /**
- * Finds the callers of tokens in a store, and remembers them for a moment.
+ * Finds the callers of tokens in a store, and remembers them.
  *
  * Every request has a token, and looking it up is a call to the store. So a token that was found is
  * not looked up again for half a second. If it is revoked in that time, it is accepted until then.

@@ -70,7 +70,7 @@ async function createAndPrint(
   const store = await context.openOrCreateStore()
   try {
     const createdPlant = await createPlant(store, plant, idempotencyKey)
-    // The Plant of the specification has no id. An id that the store chose is printed nevertheless,
+    // The Plant of the specification has no id. An id that was chosen for it is printed nevertheless,
     // because the caller cannot know it.
     const fields = plant.id === 'next' ? createdPlant : omitId(createdPlant)
     const style = await context.createStreamStyle()

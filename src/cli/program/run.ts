@@ -15,7 +15,7 @@ import { buildProgram, runCommand } from './program.js'
  * ends here.
  */
 export async function run(argv: string[], io: Io): Promise<number> {
-  // These tokens are redacted in the output of every command, even if it does not read them.
+  // These tokens are redacted on stderr and in logs, even if the command does not read them.
   for (const name of ['PLANTS_TOKEN', 'PLANTS_SERVE_TOKEN']) {
     const token = io.env[name]?.trim()
     if (token) io.secrets.add(token)
