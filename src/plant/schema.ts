@@ -31,8 +31,6 @@ function describeInvalidId({ input }: { input?: unknown }): string {
     return buildSentence('the id', 'be a whole number')({ input })
   const isOutside = Math.abs(Number(text)) >= 2 ** 63
   if (isOutside) return buildSentence('the id', `be ${idRule}`)({ input })
-  const isQuoted = typeof input === 'string' && /^(?:0|-?[1-9]\d*)$/.test(input)
-  if (isQuoted) return buildSentence('the id', 'be a number without quotes')({ input })
   return `the id ${describeValue(input)} is not a whole number`
 }
 

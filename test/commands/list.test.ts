@@ -99,3 +99,10 @@ describe('ids on stdin', () => {
     expect(await user.run('delete - --yes', options)).toEqual(toTextResult(oak + fern))
   })
 })
+
+test('a line of stdin that is longer than a plant can be deletes nothing', async () => {
+  await plant({ name: 'Fern' })
+  const { code, err } = await user.run('delete - --yes', { stdin: ' '.repeat(6_291_457) })
+  expect([code, err]).toEqual([2, expect.stringContaining('longer than a plant can be')])
+  expect((await user.run('count')).out).toBe('1\n')
+})

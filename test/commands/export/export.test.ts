@@ -116,11 +116,11 @@ test('a table quotes a string that an import would trim, or take for an error', 
 
 test('an export to a .gz file is compressed, and a table does not keep empty tags', async () => {
   await plant({ id: 2n, name: 'A', tag: '' }, { id: 4n, name: 'Fern' })
-  const { out } = await user.run('export out.csv.gz')
-  const bytes = bytesOf('out.csv.gz')
+  const { out } = await user.run('export out.CSV.GZ')
+  const bytes = bytesOf('out.CSV.GZ')
   expect(JSON.parse(out)).toMatchObject({ plants: 2, bytes: bytes.length })
   expect(zlib.gunzipSync(bytes).toString()).toBe('id,name,tag\n2,A,""\n4,Fern,\n')
-  expect((await user.run('import out.csv.gz --store ./copy.db')).code).toBe(0)
+  expect((await user.run('import out.CSV.GZ --store ./copy.db')).code).toBe(0)
   expect((await user.run('export --store ./copy.db')).out).toBe(
     '{"id":2,"name":"A"}\n{"id":4,"name":"Fern"}\n',
   )

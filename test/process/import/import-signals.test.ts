@@ -1,4 +1,5 @@
-import { readFileSync, statSync } from 'node:fs'
+import { existsSync, readFileSync, statSync } from 'node:fs'
+import { join } from 'node:path'
 import { gzipSync } from 'node:zlib'
 import { describe, expect, test } from 'vitest'
 import { hangLimitsMs } from '../../helpers/sandbox/hang.mjs'
@@ -41,13 +42,15 @@ describe.skipIf(process.platform === 'win32')('an import that a signal stops', (
   test('with --atomic is rolled back', async () => {
     const sandbox = new Sandbox()
     await sandbox.spawn('create --id 1 --name Fern')
-    const run = sandbox.start('import - --atomic', { stdin: 'pipe' })
-    run.stdin?.write(buildPlantLines(300_000).join('\n'))
+    const run = sandbox.start('import - --atomic --rejects r.ndjson', { stdin: 'pipe' })
+    const [first, ...others] = buildPlantLines(300_000)
+    run.stdin?.write([first, 'no JSON', ...others].join('\n'))
     const size = () => statSync(`${sandbox.store}-wal`, { throwIfNoEntry: false })?.size ?? 0
     await expect.poll(size, soon).toBeGreaterThan(100_000) // the transaction is open
     run.kill('SIGINT')
     expect(await waitForResult(run)).toMatchObject({ code: 130, out: '' })
     expect(readIds(sandbox.store)).toEqual([1])
+    expect(existsSync(join(sandbox.home, 'r.ndjson'))).toBe(false)
   })
 })
 
