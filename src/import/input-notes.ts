@@ -32,7 +32,7 @@ export class InputNotes {
     if (header?.guessedLine !== undefined)
       this.#sentences.push(
         `Line ${header.guessedLine} of ${file} is read as the header: ${listNames(header.names)}. ` +
-          'If it is a plant, use --columns id,name,tag in place of --map',
+          'If it is a plant, use --columns id,name,tag instead of --map',
       )
     if (otherSheet !== undefined)
       this.#sentences.push(

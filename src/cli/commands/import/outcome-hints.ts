@@ -41,7 +41,7 @@ export function chooseOutcomeHint(
   const wrongIdCount = (causeCounts.get('textId') ?? 0) + (causeCounts.get('formattedId') ?? 0)
   const areIdsWrong = wrongIdCount * 2 > recordCount
   const ignoringIds = map.id
-    ? `put id= in place of id=${map.id.join()}, and add either --by-name or --id-from 1`
+    ? `put id= instead of id=${map.id.join()}, and add either --by-name or --id-from 1`
     : 'add --map id= and either --by-name or --id-from 1'
   if (cause === 'textId' && areIdsWrong) return `If the ids are no whole numbers, ${ignoringIds}`
   if (cause === 'formattedId')
@@ -75,7 +75,7 @@ const causeHints: Readonly<Record<Exclude<HintCause, 'other' | 'textId'>, string
   missingId: idOptionsHint,
   quotedId: 'In JSON, write ids as numbers, without quotes',
   formattedId: 'Write ids in plain digits, such as 1234',
-  repeatedName: 'For one plant for each record, use --id-from 1 in place of --by-name',
+  repeatedName: 'For one plant for each record, use --id-from 1 instead of --by-name',
   unsavedFormula: 'Open the workbook in a spreadsheet, save it, and run the command again',
   commonName:
     'If several plants have the name, put the id of the right one into a column or key id',
