@@ -89,7 +89,8 @@ export class Connections {
    */
   #phase: 'reading' | 'pausing' | 'resuming' = 'reading'
   #pauseCount = 0
-  #previousTurn = Promise.resolve()
+  /** Settles in the iteration of the latest list. It never rejects. */
+  #previousList = Promise.resolve()
 
   constructor(options: ConnectionsOptions) {
     this.#options = options
@@ -218,9 +219,9 @@ export class Connections {
    * Waits for an iteration in which no other list, count or large body begins: each of them blocks
    * the event loop, and the requests of other tokens come in between.
    */
-  waitForTurn(): Promise<void> {
-    this.#previousTurn = this.#previousTurn.then(() => this.waitUntilAllAccepted())
-    return this.#previousTurn
+  waitForOwnIteration(): Promise<void> {
+    this.#previousList = this.#previousList.then(() => this.waitUntilAllAccepted())
+    return this.#previousList
   }
 
   async #pauseAll(): Promise<void> {

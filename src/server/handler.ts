@@ -118,7 +118,7 @@ async function runOperation(state: RequestState, options: HandlerOptions): Promi
   const cost = findCost(operation, query, findMaxBodyBytes(headers))
   const release = await options.quotas.acquire(state.caller.name, cost, response)
   try {
-    if (cost !== 'small') await connections.waitForTurn()
+    if (cost !== 'small') await connections.waitForOwnIteration()
     // Until its whole body has arrived, a request may get a 408 or a 400. So the store must not be
     // asked before that.
     state.input = { response, idText: route.idText, query, body: await body.read() }
