@@ -21,7 +21,8 @@ export function findHintCause(
 }
 
 /**
- * Returns the advice for the most frequent cause. Whoever follows it gets that for the next one.
+ * Returns the advice for the most frequent cause. When it is followed, the next run has the advice
+ * for the next cause.
  *
  * @param causeCounts how many records were rejected for each cause
  * @param recordCount how many records were read, with those that were not rejected
@@ -43,12 +44,17 @@ export function chooseOutcomeHint(
   const ignoringIds = map.id
     ? `put id= instead of id=${map.id.join()}, and add either --by-name or --id-from 1`
     : 'add --map id= and either --by-name or --id-from 1'
-  if (cause === 'textId' && areIdsWrong) return `If the ids are no whole numbers, ${ignoringIds}`
-  if (cause === 'formattedId')
-    return areIdsWrong ? `${causeHints[cause]}, or ${ignoringIds}` : causeHints[cause]
-  return cause === 'other' || cause === 'textId'
-    ? chooseOtherHint(rejects, atomic)
-    : causeHints[cause]
+  switch (cause) {
+    case 'textId':
+      if (areIdsWrong) return `If the ids are no whole numbers, ${ignoringIds}`
+      return chooseOtherHint(rejects, atomic)
+    case 'formattedId':
+      return areIdsWrong ? `${causeHints[cause]}, or ${ignoringIds}` : causeHints[cause]
+    case 'other':
+      return chooseOtherHint(rejects, atomic)
+    default:
+      return causeHints[cause]
+  }
 }
 
 /** An import with `--atomic` stores nothing, so its rejects file is only a part of the input. */
