@@ -94,14 +94,13 @@ async function readPlantFromOptions(
   const asksForMissing = !isComplete && context.mayAsk && areValid(fields)
   if (asksForMissing) {
     const { askForPlant } = await import('./prompts.js')
-    // A create that is repeated with its idempotency key must have the same id again, but the store
-    // would choose another one.
-    const mayBeNext = idempotencyKey === undefined
-    // A create that is repeated with its key finds its own plant.
+    // A create that is repeated with its idempotency key needs the same id again, and then finds its
+    // own plant.
+    const mayRepeat = idempotencyKey !== undefined
     const checkId = async (askedId: InputPlant['id']) => {
-      if (askedId !== 'next' && mayBeNext) await assertIdIsFree(askedId, context)
+      if (askedId !== 'next' && !mayRepeat) await assertIdIsFree(askedId, context)
     }
-    return askForPlant({ id: parsedId, name, tag }, { mayBeNext, checkId }, context.io)
+    return askForPlant({ id: parsedId, name, tag }, { mayBeNext: !mayRepeat, checkId }, context.io)
   }
   return acceptPlant(fields, usesNextId, optionsHint, context)
 }
