@@ -10,6 +10,8 @@ import { setPasswordHint } from '../stores/address.js'
 import { type CommandLineError, leaveOutHint, type PlantsCommand } from './command.js'
 import { formatHelpHint, getCommandPath } from './command-names.js'
 
+const columnsHint = 'To name the columns: --map id=COLUMN,name=COLUMN,tag=COLUMN'
+
 /**
  * Hints for commands and options that other programs have, at most 16. One with the path of a
  * command is for this command, and any other is true for all.
@@ -27,8 +29,8 @@ const familiarWords: ReadonlyMap<string, string> = new Map([
   ['--no-header', 'To name the columns of such a table: plants import FILE --columns id,name,tag'],
   ['--file', 'Files are arguments, as in: plants import plants.csv'],
   ['--id', 'Ids are arguments, as in: plants get 7 8'],
-  ['import --id', 'To name the columns: --map id=COLUMN,name=COLUMN,tag=COLUMN'],
-  ['import --name', 'To name the columns: --map id=COLUMN,name=COLUMN,tag=COLUMN'],
+  ['import --id', columnsHint],
+  ['import --name', columnsHint],
   ['tokens create --name', 'To name a token: plants tokens create --note TEXT'],
   ['-n', 'For the first plants only: plants list --limit 10'],
 ])

@@ -34,10 +34,12 @@ export class InputNotes {
         `Line ${header.guessedLine} of ${file} is read as the header: ${listNames(header.names)}. ` +
           'If it is a plant, use --columns id,name,tag instead of --map',
       )
-    if (otherSheet !== undefined)
+    if (otherSheet !== undefined) {
+      const sheet = listNames([otherSheet])
       this.#sentences.push(
-        `The sheet ${listNames([otherSheet])} of ${file} has the columns, too. To import it, add --sheet ${listNames([otherSheet])}`,
+        `The sheet ${sheet} of ${file} has the columns, too. To import it, add --sheet ${sheet}`,
       )
+    }
   }
 
   /** Notes the rows of a chunk that are not read as a person may expect. */

@@ -51,7 +51,7 @@ export type RecordOutcome =
 
 /**
  * @param id the id of a record that is no valid plant; any value
- * @param reasons why it is none
+ * @param reasons what `findProblems` says of the record
  */
 export function findIdCause(id: unknown, reasons: readonly string[]): RejectionCause | undefined {
   if (reasons.length > 1) return undefined
