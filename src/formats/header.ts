@@ -43,7 +43,7 @@ interface TableSource {
   delimiter?: string | undefined
   /** The sheet of a workbook. */
   sheet?: string
-  /** The first rows of each sheet, if none has the columns. */
+  /** The first rows of each sheet that may have the plants; by default, those of the table. */
   heads?: readonly TableHead[]
   /**
    * All sheets of the workbook, as a message lists them: in quotes, and whether they are hidden.

@@ -44,27 +44,18 @@ export async function openWorkbook(
   input: FormatInput,
   options: InputOptions,
 ): Promise<FormatReader> {
-  return useReader(input, options, async (reader) => {
-    const table = await reader.openTable()
-    // A file was examined before this, which has found any damage. A pipe cannot be examined, so
-    // its rows are read to the end here.
-    if (input.isReadOnce) for await (const _ of (await reader.openTable()).chunks);
-    return table
-  })
-}
-
-async function useReader<T>(
-  input: FormatInput,
-  options: InputOptions,
-  read: (reader: WorkbookReader) => Promise<T>,
-): Promise<T> {
   const { name: file, signal } = input
   const bytes = await gatherBytes(input)
   if (isCompoundFile(bytes)) throw createCompoundFileError(file, bytes)
   try {
     const archive = await Archive.open(bytes, file, signal)
     const workbook = await workbookReaders[await identifyWorkbook(archive, file)](archive, file)
-    return await read(new WorkbookReader(archive, workbook, file, options))
+    const reader = new WorkbookReader(archive, workbook, file, options)
+    const table = await reader.openTable()
+    // A file was examined before this, which has found any damage. A pipe cannot be examined, so
+    // its rows are read to the end here.
+    if (input.isReadOnce) for await (const _ of (await reader.openTable()).chunks);
+    return table
   } catch (error) {
     throw explainDamage(file, error)
   }
