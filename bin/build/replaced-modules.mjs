@@ -1,7 +1,7 @@
 /**
  * Modules that packages import, but the program does not need. An update of a package may import
- * them by another name, or use them. Then test/nightly/release/replaced-modules.test.ts fails, and so
- * do the tests of the modules that a start loads, of a user without a home, and of logins at a
+ * them by another name, or use them. Then test/nightly/release/replaced-modules.test.ts fails, and
+ * so do the tests of the modules that a start loads, of a user without a home, and of logins at a
  * database.
  */
 export const replacedModules = [

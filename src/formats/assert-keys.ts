@@ -1,6 +1,6 @@
 /*
- * Checks the first objects of JSON. If all of them lack a field, the error names their keys, and the
- * dialogue of an import asks about them as about a table: its first row has the keys, and each
+ * Checks the first objects of JSON. If all of them lack a field, the error names their keys, and
+ * the dialogue of an import asks about them as about a table: its first row has the keys, and each
  * further row has the values of one object.
  */
 import { createInputError, type PlantsError } from '../errors.js'

@@ -91,7 +91,7 @@ export interface Sample {
   heads: readonly TableHead[]
 }
 
-/** The first rows of a table, at most 20, or of a sheet. The first row of objects has their keys. */
+/** The first rows of a table or a sheet, at most 20. The first row of objects has their keys. */
 export interface TableHead {
   rows: RawChunk<Cells>
   sheet?: string

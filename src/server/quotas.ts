@@ -12,7 +12,7 @@ import { Slots } from '../platform/slots.js'
 import { createUnavailableError } from './http-error.js'
 
 /**
- * A search, a count, a list with a tag and a large body are `expensive`, and so is a body in chunks,
+ * A search, a count, a list with a tag and a large body are `expensive`. So is a body in chunks,
  * whose length is not known.
  */
 export type RequestCost = 'expensive' | 'list' | 'small'

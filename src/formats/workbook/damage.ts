@@ -1,8 +1,8 @@
 import { createInputError, type PlantsError } from '../../errors.js'
 
 /**
- * A workbook is not valid by its standard. The functions that throw this error do not know the name of
- * the file. So the message is the end of a sentence that begins with `stock.xlsx is damaged: `.
+ * A workbook is not valid by its standard. The functions that throw this error do not know the name
+ * of the file. So the message is the end of a sentence that begins with `stock.xlsx is damaged: `.
  */
 export class DamageError extends Error {
   override readonly name = 'DamageError'

@@ -1,6 +1,6 @@
 /*
- * Reads which sheets an Excel workbook has, and what the cells of all sheets share: the strings, the
- * formats and the first day of the calendar.
+ * Reads which sheets an Excel workbook has, and what the cells of all sheets share: the strings,
+ * the formats and the first day of the calendar.
  *
  * The parts of a workbook have no fixed paths. The relations of a part, which are in a separate
  * part, list the paths of the parts to which it refers. For example, `_rels/.rels` has the path of
