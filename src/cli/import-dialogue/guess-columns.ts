@@ -47,8 +47,8 @@ export function guessIdColumn(
 /**
  * Finds a column that is called a name, or else the column with the most different strings. What is
  * called an id has codes, so it is the name only if there is no other column. Next to a plant, such
- * as "Donated plant", the name is that of a person or a company, and next to a genus, the species is
- * only an epithet.
+ * as "Donated plant", the name is that of a person or a company, and next to a genus, the species
+ * is only an epithet.
  */
 export function guessNameColumn(columns: readonly Column[]): Column | undefined {
   const otherColumns = columns.filter(({ name }) => !splitWords(name).includes('id'))
