@@ -205,7 +205,7 @@ function getInsertSql(rowCount: number): string {
   return insertStatements[rowCount]
 }
 
-/** The values are a row. It has no key after an update, but a plant that replaces another has one. */
+/** The values are a row: without a key after an update, and with its own for another plant. */
 const updatePlant =
   'UPDATE OR ABORT plants SET name = ?2, tag = ?3, idempotency_key = ?4 WHERE id = ?1'
 
