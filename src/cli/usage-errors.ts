@@ -55,14 +55,8 @@ export function explainCommandLineError({ command, code, message }: CommandLineE
       return createUnknownWordError('command', args[0] ?? '', command, suggestion)
     case 'commander.unknownOption':
       return createUnknownOptionError(command, sentence, suggestion)
-    case 'commander.excessArguments': {
-      const index = args.length > registeredArguments.length ? registeredArguments.length : 0
-      const word = args[index] ?? ''
-      const rule = isPlainWord(word)
-        ? `does not take the argument ${word}`
-        : `takes ${formatArgumentCount(registeredArguments.length)}`
-      return createUsageError(`${path} ${rule}`, usageHint)
-    }
+    case 'commander.excessArguments':
+      return createUsageError(`${path} ${describeArguments(command)}`, usageHint)
     case 'commander.missingArgument': {
       const missing = assertDefined(registeredArguments[args.length])
       return createUsageError(`The ${missing.name()} is missing`, usageHint)
@@ -78,9 +72,18 @@ export function explainCommandLineError({ command, code, message }: CommandLineE
   }
 }
 
-function formatArgumentCount(maxArguments: number): string {
-  if (maxArguments === 0) return 'no arguments'
-  return maxArguments === 1 ? 'one argument' : `at most ${maxArguments} arguments`
+/** Says which argument a command does not take, or how many it takes. */
+function describeArguments({
+  args,
+  registeredArguments: { length: maxArguments },
+}: Command): string {
+  // A command may also reject an argument that is not surplus: `create` takes only `-`.
+  const isSurplus = args.length > maxArguments
+  const word = args[isSurplus ? maxArguments : 0] ?? ''
+  if (isPlainWord(word)) return `does not take the argument ${word}`
+  if (!isSurplus) return 'does not take this argument'
+  if (maxArguments === 0) return 'takes no arguments'
+  return maxArguments === 1 ? 'takes one argument' : `takes at most ${maxArguments} arguments`
 }
 
 function formatUsageHint(command: PlantsCommand, path: string): string {
