@@ -1,3 +1,4 @@
+import { closeSync, constants, openSync } from 'node:fs'
 import { spawn } from '@lydell/node-pty'
 import { onTestFinished } from 'vitest'
 import { checkSecretsAtEnd } from '../expect/secrets.js'
@@ -21,6 +22,11 @@ export function openTerminal(
     cwd: folder,
     env: { PATH: process.env['PATH'] ?? '', HOME: folder, TERM: name, ...env },
   })
+  // When the last program closes a terminal, Node.js may drop the output that it has not read yet.
+  // So the terminal stays open until node-pty reports the end, 0.2 s after the end of the program.
+  // The types of node-pty lack `ptsName`.
+  const { ptsName } = pty as unknown as { ptsName?: string } // Windows has none.
+  const descriptor = ptsName && openSync(ptsName, constants.O_RDWR | constants.O_NOCTTY)
   let screen = ''
   let searchStart = 0
   let hasEnded = false
@@ -32,6 +38,7 @@ export function openTerminal(
   const ended = new Promise<{ code: number; screen: string }>((resolve) => {
     pty.onExit(({ exitCode, signal }) => {
       hasEnded = true
+      if (descriptor) closeSync(descriptor)
       resolve({ code: signal ? 128 + signal : exitCode, screen })
     })
   })
