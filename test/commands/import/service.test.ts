@@ -183,6 +183,23 @@ test('behind a record without an answer, a service has stored at most 63 records
   expect(service.createdIds.size).toBe(63)
 })
 
+test('a record that may be stored decides the exit code, also behind one that was refused', async () => {
+  const denied = buildJsonResponse(401, { error: 401, message: 'Who?' })
+  const broken = buildJsonResponse(500, { error: 500, message: 'Oh' })
+  const secondReceived = createGate()
+  const behave = async ({ id }: Post) => {
+    if (id === '2') secondReceived.open()
+    else await secondReceived.wait()
+    return id === '2' ? broken : denied
+  }
+  const { user } = await illService(behave, { start: 0, isKeyed: false })
+  user.write('list.csv', 'id,name\n1,Fern\n2,Moss\n')
+  const { err, ...result } = await user.import('list.csv')
+  expect(result).toEqual({ code: 5, unknown: 1 })
+  expect(err).toContain('answered 500: Oh')
+  expect(err).toContain('list.csv:2: import the rest from there')
+})
+
 test('an import that a service has ended leaves its rejects file', async () => {
   const denied = buildJsonResponse(401, { error: 401, message: 'Who?' })
   const { user } = await illService(() => denied, { start: 1 })
