@@ -97,7 +97,9 @@ export class PostgresChangeApplier {
     for (const create of remaining)
       outcomes.set(create, createConstraintOutcome(create, skippedReason))
     const orderedOutcomes = creates.map((create) => assertDefined(outcomes.get(create)))
-    if (insertedCount === 0) await confirmStored(connection, orderedOutcomes)
+    const areStored = orderedOutcomes.some(({ type }) => type !== 'rejected')
+    // A synchronous standby may not have plants that were stored before.
+    if (insertedCount === 0 && areStored) await connection.writeWalMessage()
     return orderedOutcomes
   }
 
@@ -192,10 +194,9 @@ async function applyLocked(
       await lockPlants(connection, ids),
       changes,
     )
-    if (createdPlants.length + replacedPlants.length + deletedPlants.length === 0) {
-      await confirmStored(connection, outcomes)
-      return outcomes
-    }
+    // Locks are written to the log, so the commit of a transaction that changes nothing waits for a
+    // synchronous standby, too.
+    if (createdPlants.length + replacedPlants.length + deletedPlants.length === 0) return outcomes
     const createdRows = createdPlants.map(toRow).sort(compareIds)
     const isSaved =
       (await changeRows(connection, deletedPlants.map(formatDelete))) &&
@@ -205,17 +206,6 @@ async function applyLocked(
     await connection.query(rollBackToSavepoint)
   }
   throw new PlantsError('constraint', skippedReason)
-}
-
-/**
- * Lets the commit of a transaction that has changed nothing wait for a synchronous standby, if one
- * of its outcomes says that something is stored.
- */
-async function confirmStored(
-  connection: PostgresConnection,
-  outcomes: readonly Outcome[],
-): Promise<void> {
-  if (outcomes.some(({ type }) => type !== 'rejected')) await connection.writeWalMessage()
 }
 
 /** Moves the savepoint, so that a later failure in the transaction does not undo these changes. */

@@ -33,6 +33,7 @@ test('no command succeeds before the standby has its plants, not even when it is
     'create --id 2 --name Moss --idempotency-key moss',
     'import --if-exists same',
     'import --if-exists same',
+    'update 1 --name Fern',
     `stores init ${primary.url}`,
   ]
   await standby.stop('immediate')
