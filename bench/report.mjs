@@ -111,16 +111,28 @@ export function formatRatio(values, baseValues) {
 }
 
 /**
- * Formats whether a ratio meets a goal, such as `at most 2.1: missed`.
- *
- * @param ratio a text of `formatRatio`, which is compared as it is shown
- * @param goal `{ atMost }` or `{ atLeast }`; undefined if there is none
+ * @typedef {object} Goal
+ * @property {string} title the row that has the goal
+ * @property {string} figure what is measured
+ * @property {string | undefined} [comparedTitle] the row of which it is a multiple
+ * @property {string} measured a text of `formatRatio` or `formatNumber`, which is compared as it is
+ *   shown
+ * @property {{ atMost?: number, atLeast?: number } | undefined} [goal]
  */
-export function formatGoal(ratio, goal) {
-  if (goal === undefined || ratio === '-') return '-'
-  const { atMost = Infinity, atLeast = -Infinity } = goal
-  const number = Number(ratio.replaceAll(',', ''))
-  const isMet = number <= atMost && number >= atLeast
-  const bound = atMost === Infinity ? `at least ${atLeast}` : `at most ${atMost}`
-  return `${bound}: ${isMet ? 'met' : 'missed'}`
+
+/**
+ * Builds the table of the goals of a benchmark, without what has no goal or was not measured.
+ *
+ * @param {Goal[]} goals
+ */
+export function buildGoalTable(goals) {
+  const rows = goals.flatMap(({ title, figure, comparedTitle = '-', measured, goal }) => {
+    if (goal === undefined || measured === '-') return []
+    const { atMost = Infinity, atLeast = -Infinity } = goal
+    const number = Number(measured.replaceAll(',', ''))
+    const bound = atMost === Infinity ? `at least ${atLeast}` : `at most ${atMost}`
+    const isMet = number <= atMost && number >= atLeast
+    return [[title, figure, comparedTitle, measured, bound, isMet ? 'yes' : 'no']]
+  })
+  return [['row', 'figure', 'of', 'measured', 'goal', 'met'], ...rows]
 }

@@ -55,6 +55,23 @@ function* formatChunks(count, formatLine, { isShuffled = false, shift = 0n } = {
   yield text
 }
 
+/**
+ * Writes a list as people have them, as CSV: semicolons, more columns than a plant has, quotes
+ * where they are not needed, and spaces behind texts.
+ */
+export async function writeHandwrittenList(path, count) {
+  const rows = function* () {
+    yield 'Nr.;Botanischer Name;Standort;Stück;Bemerkung\r\n'
+    for (let index = 0; index < count; index += 1) {
+      const name = `${names[index % names.length]} ${(index * 7919) % 1_000_000} `
+      const tag = tags[index % tags.length] ?? ''
+      const [amount, note] = [index % 40, index % 3 === 0 ? quote('im Mai "geteilt"') : ' ']
+      yield `${index + 1};${index % 4 === 0 ? quote(name) : name};${quote(tag)};${amount};${note}\r\n`
+    }
+  }
+  await pipeline(Readable.from(rows()), createWriteStream(path))
+}
+
 /** These are words of several scripts. */
 export const scripts = {
   English: ['Boston', 'fern', 'Alpine', 'rose', 'Meadow', 'yarrow', 'Summer'],

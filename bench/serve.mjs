@@ -23,7 +23,7 @@ import {
   run,
 } from './common.mjs'
 import { prepareFastify } from './peers.mjs'
-import { createReporter, findMedian, formatGoal, formatRatio, formatSpread } from './report.mjs'
+import { buildGoalTable, createReporter, findMedian, formatRatio, formatSpread } from './report.mjs'
 import { writeRows } from './rows.mjs'
 import { generateLoad, startServer } from './server.mjs'
 
@@ -95,7 +95,7 @@ const tables = syncDelaysMs.map((syncDelayMs) => {
 report('creates', tables, drawLineChart('Creates per second', 'connections', buildLines(creates)))
 report('reads', [buildTable('reads', 'GET/s', reads)])
 report('random-creates', [buildTable('random ids', 'creates/s', randomCreates)])
-report('service-goals', [buildGoalTable()])
+report('service-goals', [buildGoalTable(listGoals())])
 
 function describeService(title, { plants: program }, ...serveOptions) {
   const access = ['--port', '0', '--allow', 'create,read']
@@ -229,7 +229,7 @@ function buildTable(title, unit, cells) {
 }
 
 /** The goals of the service are over kept connections. */
-function buildGoalTable() {
+function listGoals() {
   const slowestMs = Math.max(...syncDelaysMs)
   const [peer] = fastifyServers
   const goals = [
@@ -259,21 +259,23 @@ function buildGoalTable() {
     { cells: creates, connections: 256, comparedServer: peer, figure: 'p99', atMost: 1 },
     { cells: reads, connections: 64, comparedServer: peer, figure: 'processorTimeUs', atMost: 0.8 },
   ]
-  const rows = goals.flatMap((goal) => {
-    const { cells, connections, syncDelayMs = 0, comparedServer, figure, ...bounds } = goal
-    const load = { syncDelayMs, keepsConnections: true, connections }
-    const plantsCell = findCell(cells, load, plants)
-    const comparedCell = findCell(cells, load, comparedServer)
-    // A run with other counts of connections has no such cell.
-    if (!plantsCell || !comparedCell) return []
-    const ratio = formatRatio(listFigures(plantsCell, figure), listFigures(comparedCell, figure))
-    const request = cells === reads ? 'GET' : 'create'
-    const title = `${connections} kept, ${request}, ${describeDisk(syncDelayMs)}`
-    return [
-      [title, figureTitles[figure], comparedServer?.title ?? '', ratio, formatGoal(ratio, bounds)],
-    ]
-  })
-  return [['plants serve', 'figure', 'compared with', '×', 'goal'], ...rows]
+  return goals.flatMap(
+    ({ cells, connections, syncDelayMs = 0, comparedServer, figure, ...goal }) => {
+      const load = { syncDelayMs, keepsConnections: true, connections }
+      const plantsCell = findCell(cells, load, plants)
+      const comparedCell = findCell(cells, load, comparedServer)
+      // A run with other counts of connections has no such cell.
+      if (!plantsCell || !comparedCell) return []
+      const request = cells === reads ? 'GET' : 'create'
+      return {
+        title: `${connections} kept, ${request}, ${describeDisk(syncDelayMs)}`,
+        figure: figureTitles[figure],
+        comparedTitle: comparedServer.title,
+        measured: formatRatio(listFigures(plantsCell, figure), listFigures(comparedCell, figure)),
+        goal,
+      }
+    },
+  )
 }
 
 /**
