@@ -1,4 +1,5 @@
 import { getSystemErrorMap } from 'node:util'
+import { homepage } from '../package.json'
 
 export const isWindows = process.platform === 'win32'
 
@@ -40,6 +41,11 @@ export const errorKinds = {
 } as const satisfies Record<string, KindProperties>
 
 export type ErrorKind = keyof typeof errorKinds
+
+/** @param page a file of the documentation, such as `docs/import.md`, perhaps with a title's anchor */
+export function getPageUrl(page: string): string {
+  return `${homepage.replace('#readme', '')}/blob/main/${page}`
+}
 
 export function getErrorValue(kind: ErrorKind): number {
   return errorKinds[kind].error

@@ -1,4 +1,4 @@
-import { PlantsError } from '../errors.js'
+import { getPageUrl, PlantsError } from '../errors.js'
 import type { DirectStore, StoreServer } from './store.js'
 import { describeMissingRights, readOnlyRights, rights } from './tokens.js'
 
@@ -29,8 +29,7 @@ export async function runCheck(
   }
 }
 
-const missingRightsHint =
-  'If it should, change the permissions of the file, or grant them to the role: docs/postgresql.md, "Least privilege"'
+const missingRightsHint = `If it should, change the permissions of the file, or grant rights to the role: ${getPageUrl('docs/postgresql.md#least-privilege')}`
 
 interface CheckedStore {
   /** The message names the store by this, which is the name of its address. */

@@ -65,9 +65,13 @@ test('no link leads nowhere, and every file and npm script that is named exists'
   const files = found(/`((?:src|test|bin|deploy|docs|\.ci)\/[\w./-]+)`/g)
   expect(files.filter((path) => !existsSync(join(root, path)))).toEqual([])
   const hints = listSourceFiles('src').flatMap((path) =>
-    Array.from(readSource(path).matchAll(/\bdocs\/[\w/-]+\.md\b/g), ([page]) => page),
+    Array.from(readSource(path).matchAll(/\b(docs\/[\w/-]+\.md)\b(?:#([\w-]+))?/g)),
   )
-  expect(hints.filter((path) => !pages.has(path))).toEqual([])
+  const brokenHints = hints.filter(([, path = '', anchor]) => {
+    const page = pages.get(path)
+    return page === undefined || (anchor !== undefined && !anchorsOf(page).includes(anchor))
+  })
+  expect(brokenHints.map(([hint]) => hint)).toEqual([])
   const scripts = found(/\bnpm (?:run )?(start|test(?::\w+)?|(?<=run )[\w:]+)/g)
   expect(scripts.filter((name) => !Object.hasOwn(packageJson.scripts, name))).toEqual([])
 })

@@ -16,7 +16,8 @@ const list = [
   { id: 2, name: 'Moss' },
 ]
 const pad = 'x'.repeat(1_100_000)
-const page = 'See docs/import.md, "JSON that is not a list of plants"'
+const page =
+  'See https://github.com/OWNER/NAME/blob/main/docs/import.md#json-that-is-not-a-list-of-plants'
 
 test.each<{ title: string; value: object }>([
   { title: 'on one line', value: { count: 2, 'my plants': list, beds: [{ bed: 1 }] } },
