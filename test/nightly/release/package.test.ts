@@ -3,7 +3,7 @@ import { dirname, join } from 'node:path'
 import { execa, type Options } from 'execa'
 import { expect, test } from 'vitest'
 import { parse } from 'yaml'
-import { fetchNode } from '../../../bench/nodes.mjs'
+import { fetchNode, versions } from '../../../bench/nodes.mjs'
 import { man } from '../../../package.json'
 import { PlantsCommand } from '../../../src/cli/command.js'
 import { commandNames, findBlocks, pages, program } from '../../helpers/expect/documents.js'
@@ -103,6 +103,38 @@ test.runIf(process.platform === 'linux' && process.arch === 'x64').each(['12', '
     const { exitCode, stdout, stderr } = await execa(node, args, { reject: false })
     const sentence = `plants needs Node.js 20.19 or newer; this is ${name.slice(1)}`
     expect([exitCode, stdout, stderr]).toEqual([70, '', sentence])
+  },
+)
+
+test.runIf(process.platform === 'linux' && process.arch === 'x64').each(versions)(
+  'the package that Node.js %s installs creates and imports, with three packages beside it',
+  async (version) => {
+    const folder = createTemporaryFolder()
+    const archive = await pack(folder)
+    const node = dirname(fetchNode(version))
+    const prefix = join(folder, 'prefix')
+    const PATH = [node, join(prefix, 'bin'), process.env['PATH']].join(':')
+    const options = await buildBashOptions(folder, folder, { PATH, npm_config_prefix: prefix })
+    const data = join(root, 'test/data')
+    const importArgs = '--map id= --by-name --quiet'
+    const steps = [
+      `npm install --global ${archive}`,
+      'plants create --id 1 --name Fern',
+      `plants import ${data}/libreoffice.xlsx ${importArgs} --store ./workbook.db`,
+      `plants import ${data}/libreoffice.ods ${importArgs} --store ./spreadsheet.db`,
+    ]
+    for (const step of steps) {
+      const { exitCode, stderr } = await execa('bash', ['-c', step], options)
+      expect({ step, exitCode, stderr }).toMatchObject({ step, exitCode: 0 })
+    }
+    const packages = readdirSync(join(prefix, 'lib/node_modules/plant-store/node_modules'))
+    const expected = ['@photostructure', 'node-addon-api', 'node-gyp-build']
+    expect(packages.filter((name) => !name.startsWith('.')).toSorted()).toEqual(expected)
+    const { stdout } = await execa('bash', ['-c', 'plants doctor'], options)
+    const major = Number(version.split('.')[0])
+    const driver =
+      major < 24 ? 'SQLite 3.53.0 through @photostructure/sqlite' : 'through node:sqlite'
+    expect(stdout).toContain(driver)
   },
 )
 
