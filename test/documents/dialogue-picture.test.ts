@@ -18,17 +18,17 @@ test('the picture of an import shows the terminal at the last question', async (
   const user = new Sandbox()
   user.write('list.xlsx', buildWorkbook({ sheets: { Plants: sheet } }))
   // Colours as of the terminal of a person, whatever the environment of the test is.
-  const env = { ...user.env, ...withoutCache, PLANTS_STORE: './garden.db', FORCE_COLOR: '1' }
-  const session = openTerminal(bin, ['import', 'list.xlsx'], user.home, env, { columns: 90 })
+  const env = { ...user.env, ...withoutCache, FORCE_COLOR: '1' }
+  const args = ['import', 'list.xlsx', '-s', 'garden.db']
+  const session = openTerminal(bin, args, user.home, env, { columns: 90 })
   await session.answer(['the name?', '\r'], ['the id?', '\r'], ['the tag?', 'Bed\r'])
   await session.waitForText('Import 3 plants into ')
   await session.waitForText('select')
   const { styledLines } = new Screen(90, session.screen)
   session.type('\x1b')
   expect((await session.ended).code).toBe(130)
-  const command = 'tty$ plants import list.xlsx'
   const lines = styledLines.map((line) => line.replaceAll(`${user.home}/`, ''))
-  await expect(drawSession([command, ...lines].join('\n'))).toMatchFileSnapshot(
-    '../../docs/import.svg',
-  )
+  await expect(
+    drawSession([`tty$ plants ${args.join(' ')}`, ...lines].join('\n')),
+  ).toMatchFileSnapshot('../../docs/import.svg')
 })
