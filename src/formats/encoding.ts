@@ -65,7 +65,7 @@ export async function findEncoding(name: string): Promise<string> {
     return codePage
   throw createUsageError(
     `The encoding${isPlainWord(name) ? ` ${name}` : ''} is unknown`,
-    `The names of encodings are listed at ${getPageUrl('docs/tables.md#encodings')}`,
+    `See ${getPageUrl('docs/tables.md#encodings')}`,
   )
 }
 

@@ -62,7 +62,9 @@ export function describeUnknownFields(
     .join(', ')
   const remainder = names.length > maxFields ? ` and ${names.length - maxFields} more` : ''
   const ending = names.length === 1 ? '' : 's'
-  return `ignored unknown ${noun}${ending} ${list}${remainder}`
+  // A table has other columns on purpose, and an object has other fields by mistake.
+  const adjective = noun === 'field' ? 'unknown ' : ''
+  return `ignored ${adjective}${noun}${ending} ${list}${remainder}`
 }
 
 const maxFields = 20

@@ -18,7 +18,7 @@ export type PageQuery = ReadQuery & { limit: number }
 /**
  * @param url the target of a request, such as `/plants?limit=10`
  * @param parameters the operation accepts these. The result has the defaults of all others.
- * @throws {HttpError} 400, with the name of the parameter that is wrong or unknown
+ * @throws {HttpError} 400, with the name of the parameter that is wrong, or the supported ones
  */
 export function parseListQuery(url: string, parameters = listParameters): PageQuery {
   const values = parseQuery(url, parameters)

@@ -171,7 +171,7 @@ function parseUri(address: string, source: string, { isArgument }: AddressContex
   for (const pair of query.split('&').filter((text) => text !== '')) {
     const [name = '', ...values] = pair.split('=')
     if (!parameterNames.includes(name)) {
-      const hint = `The supported parameters are listed at ${getPageUrl('docs/postgresql.md#the-address')}`
+      const hint = `See ${getPageUrl('docs/postgresql.md#the-address')}`
       throw createAddressError(source, 'contains a parameter that is not supported', hint)
     }
     parameters.set(name, decodePart(values.join('='), source))

@@ -61,7 +61,7 @@ const temporary: Explanation = { ...permanent, kind: 'unavailable' }
 const noStore: Explanation = {
   kind: 'accessDenied',
   message: 'There is no store at {name}',
-  hint: `Check the address, and how a store is set up: ${getPageUrl('docs/postgresql.md')}`,
+  hint: `Check the address, or set up a store: ${getPageUrl('docs/postgresql.md')}`,
 }
 
 export const raiseMaxHint = 'Raise max in the address'

@@ -41,7 +41,7 @@ test.each<Mistake>([
   [
     ['list.csv', '--encoding', 'utf8bom'],
     'The encoding is unknown',
-    'The names of encodings are listed at https://github.com/OWNER/NAME/blob/main/docs/tables.md#encodings',
+    'See https://github.com/OWNER/NAME/blob/main/docs/tables.md#encodings',
   ],
   [
     ['open.json'],
