@@ -33,7 +33,7 @@ test('no command succeeds before the standby has its plants, not even when it is
     'create --id 2 --name Moss --idempotency-key moss',
     'import --if-exists same',
     'import --if-exists same',
-    'update 1 --name Fern',
+    'import --if-exists update',
     `stores init ${primary.url}`,
   ]
   await standby.stop('immediate')
