@@ -59,7 +59,7 @@ function* formatChunks(count, formatLine, { isShuffled = false, shift = 0n } = {
  * Writes a list as people have them, as CSV: semicolons, more columns than a plant has, quotes
  * where they are not needed, and spaces behind texts.
  */
-export async function writeHandwrittenList(path, count) {
+export async function writeTypedList(path, count) {
   const rows = function* () {
     yield 'Nr.;Botanischer Name;Standort;Stück;Bemerkung\r\n'
     for (let index = 0; index < count; index += 1) {

@@ -52,12 +52,6 @@ const services = listCheckouts(flags.against).map((checkout) =>
   describeService(`plants serve${checkout.suffix}`, checkout),
 )
 const [plants] = services
-const silentService = describeService(
-  'plants serve, no log',
-  ...listCheckouts(''),
-  '--log-level',
-  'warn',
-)
 const fastifyServers = flags.peers ? [prepareFastify(folder, env)] : []
 const figureTitles = { rate: 'requests/s', processorTimeUs: 'processor time', p99: 'p99' }
 
@@ -65,9 +59,7 @@ const method = `medians and ranges of ${rounds} interleaved rounds of ${millisec
 const report = createReporter(folder, method, flags.record)
 const creates = syncDelaysMs.flatMap((syncDelayMs) => {
   const servers =
-    syncDelayMs === 0
-      ? [...fastifyServers, ...services, silentService, echo]
-      : [...fastifyServers, plants]
+    syncDelayMs === 0 ? [...fastifyServers, ...services, echo] : [...fastifyServers, plants]
   return [true, false].flatMap((keepsConnections) =>
     createCells({ syncDelayMs, keepsConnections }, servers),
   )
@@ -249,13 +241,6 @@ function listGoals() {
       atLeast: 27,
     },
     { cells: creates, connections: 64, comparedServer: echo, figure: 'rate', atLeast: 0.5 },
-    {
-      cells: creates,
-      connections: 64,
-      comparedServer: silentService,
-      figure: 'processorTimeUs',
-      atMost: 1.08,
-    },
     { cells: creates, connections: 256, comparedServer: peer, figure: 'p99', atMost: 1 },
     { cells: reads, connections: 64, comparedServer: peer, figure: 'processorTimeUs', atMost: 0.8 },
   ]
@@ -301,7 +286,7 @@ function findCell(cells, load, server) {
 function buildLines(cells) {
   const lines = {}
   for (const { syncDelayMs, keepsConnections, connections, server, turns } of cells) {
-    if (!keepsConnections || server === silentService) continue
+    if (!keepsConnections) continue
     const label = syncDelayMs === 0 ? server.title : `${server.title}, ${describeDisk(syncDelayMs)}`
     lines[label] ??= { label, isOurs: server === plants, points: [] }
     lines[label].points.push([connections, findMedian(turns.map(({ rate }) => rate))])

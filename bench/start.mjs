@@ -25,7 +25,7 @@ import {
   formatRatio,
   formatSpread,
 } from './report.mjs'
-import { writeHandwrittenList } from './rows.mjs'
+import { writeTypedList } from './rows.mjs'
 import { startServer } from './server.mjs'
 
 const { runs, matrix, record } = parseFlags({ runs: 30, matrix: false, record: false })
@@ -37,7 +37,7 @@ const [store, served] = [join(folder, 'store.db'), join(folder, 'served.db')]
 const plants = join(import.meta.dirname, '../bin/plants.js')
 const list = join(folder, 'list.csv')
 const listCount = 3000
-await writeHandwrittenList(list, listCount)
+await writeTypedList(list, listCount)
 const server = await startServer(
   [process.execPath, plants, 'serve', '--store', served, '--port', '0'],
   {
@@ -88,25 +88,18 @@ for (let run = -warmUps; run < runs; run += 1) {
 }
 await server.stop()
 
-const gh = programs.find(({ title }) => title === 'gh --version')
 const comparedPrograms = programs.map((program) => {
   const compared = programs.find(({ title }) => title === program.comparedTitle)
-  return {
-    ...program,
-    ratio: formatRatio(program.timesMs, compared?.timesMs),
-    ghRatio: formatRatio([program.processorTimeMs], gh && [gh.processorTimeMs]),
-  }
+  return { ...program, ratio: formatRatio(program.timesMs, compared?.timesMs) }
 })
-const rows = comparedPrograms.map((program) => {
-  const { title, timesMs, processorTimeMs, comparedTitle, ratio, ghRatio } = program
+const rows = comparedPrograms.map(({ title, timesMs, processorTimeMs, comparedTitle, ratio }) => {
   const processorMs = formatNumber(processorTimeMs / runs)
-  return [title, formatSpread(timesMs), ratio, comparedTitle ?? '-', processorMs, ghRatio]
+  return [title, formatSpread(timesMs), ratio, comparedTitle ?? '-', processorMs]
 })
-const heading = ['process', 'ms', '×', 'of', 'ms of processor time', '× gh']
-const goals = comparedPrograms.flatMap(({ title, comparedTitle, ratio, goal, ghRatio, ghGoal }) => [
-  { title, figure: 'time', comparedTitle, measured: ratio, goal },
-  { title, figure: 'processor time', comparedTitle: gh?.title, measured: ghRatio, goal: ghGoal },
-])
+const heading = ['process', 'ms', '×', 'of', 'ms of processor time']
+const goals = comparedPrograms.map(({ title, comparedTitle, ratio, goal }) => {
+  return { title, figure: 'time', comparedTitle, measured: ratio, goal }
+})
 const bars = programs
   .filter(({ title }) => !/ 2[246]\.|at a service|import/.test(title))
   .map(({ title, timesMs }) => {
@@ -122,8 +115,6 @@ report('start-goals', [buildGoalTable(goals)])
  * @property {(id: string) => string[]} buildCommand
  * @property {string} [comparedTitle] is the title of another program, with which it is compared
  * @property {{ atMost: number }} [goal]
- * @property {{ atMost: number } | undefined} [ghGoal] is a goal of its processor time, as a
- *   multiple of that of gh
  */
 
 /**
@@ -135,14 +126,12 @@ report('start-goals', [buildGoalTable(goals)])
 function listCreates(title, command, comparedTitles, maxRatios) {
   const [fileTitle, serviceTitle] = comparedTitles
   const [maxInFile, maxAtService] = maxRatios
-  const ghGoal = title.startsWith('Node 20.') ? { atMost: 0.75 } : undefined
   return [
     {
       title: `${title}: create`,
       buildCommand: buildCreate(command, store),
       comparedTitle: fileTitle,
       goal: { atMost: maxInFile },
-      ghGoal,
     },
     {
       title: `${title}: create at a service`,
