@@ -62,9 +62,7 @@ export function describeUnknownFields(
     .join(', ')
   const remainder = names.length > maxFields ? ` and ${names.length - maxFields} more` : ''
   const ending = names.length === 1 ? '' : 's'
-  // A table has other columns on purpose, and an object has other fields by mistake.
-  const adjective = noun === 'field' ? 'unknown ' : ''
-  return `ignored ${adjective}${noun}${ending} ${list}${remainder}`
+  return `ignored ${noun}${ending} ${list}${remainder}`
 }
 
 const maxFields = 20

@@ -61,7 +61,7 @@ const temporary: Explanation = { ...permanent, kind: 'unavailable' }
 const noStore: Explanation = {
   kind: 'accessDenied',
   message: 'There is no store at {name}',
-  hint: `Check the address, or set up a store: ${getPageUrl('docs/postgresql.md')}`,
+  hint: 'Check the address',
 }
 
 export const raiseMaxHint = 'Raise max in the address'
@@ -98,7 +98,7 @@ const explanations: Readonly<Record<string, Explanation>> = {
   '3D000': { ...permanent, hint: 'Correct the database in the address' },
   '42501': {
     ...permanent,
-    hint: `Use the role of the owner, or grant rights to this role: ${getPageUrl('docs/postgresql.md#least-privilege')}`,
+    hint: `Use the role of the owner, or one with these rights: ${getPageUrl('docs/postgresql.md#least-privilege')}`,
   },
   '42703': { ...permanent, hint: 'Another program has changed the tables: restore a backup' },
   // Another writer was faster (23505, 40), the server is read-only (25006), lacks resources (53),

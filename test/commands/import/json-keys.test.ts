@@ -11,7 +11,7 @@ test('an import matches keys as it matches names of a header, and an exact key c
   const { code, created, rejected, err } = await user.import('', lines.join('\n'))
   expect({ code, created, rejected }).toEqual({ code: 6, created: 2, rejected: { 400: 1 } })
   expect(err).toContain('stdin:3: Several keys could be the id: "Id", "iD"')
-  expect(err).toContain('ignored unknown field "ID"')
+  expect(err).toContain('ignored field "ID"')
   const plants = await user.list()
   expect(plants).toContain('{"id":9007199254740993,"name":"Fern","tag":"wet"}')
   expect(plants).toContain('{"id":2,"name":"Moss"}')

@@ -183,7 +183,7 @@ test('behind a record without an answer, a service has stored at most 63 records
   expect(service.createdIds.size).toBe(63)
 })
 
-test('a record that may be stored decides the exit code, also behind one that was refused', async () => {
+test('a record that may be stored decides the exit code, also behind one that was rejected', async () => {
   const denied = buildJsonResponse(401, { error: 401, message: 'Who?' })
   const broken = buildJsonResponse(500, { error: 500, message: 'Oh' })
   const secondReceived = createGate()
