@@ -1,11 +1,10 @@
-import { cpSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import { DatabaseSync } from '@photostructure/sqlite'
 import { execa } from 'execa'
 import { expect, test } from 'vitest'
 import { findExecutable } from '../../../bench/executable.mjs'
 import packageJson from '../../../package.json'
-import { runReleaseStep } from '../../helpers/expect/release-workflow.js'
 import { isInstalled } from '../../helpers/sandbox/programs.js'
 import { createTemporaryFolder } from '../../helpers/sandbox/temporary-folder.js'
 
@@ -18,22 +17,6 @@ const sbom = 'sbom.cdx.json'
 test('the executable comes with licences and a bill of materials, and with nothing else', () => {
   expect(readdirSync(folder).toSorted()).toEqual([licences, basename(file), sbom])
 })
-
-test.skipIf(process.platform === 'win32')(
-  'the step of a release that runs an executable prints its version, and creates a plant',
-  async () => {
-    const cwd = createTemporaryFolder()
-    cpSync(folder, join(cwd, 'release'), { recursive: true })
-    const name = 'Run the executable'
-    const settings = { HOME: cwd, FILE: basename(file) }
-    const env = { ...settings, GITHUB_REF_NAME: `v${packageJson.version}` }
-    const { exitCode, stdout } = await runReleaseStep(name, cwd, env)
-    expect(exitCode).toBe(0)
-    expect(stdout).toMatch(/"name":"Fern"\}$/)
-    const wrong = await runReleaseStep(name, cwd, { ...settings, GITHUB_REF_NAME: 'v0.0.9' })
-    expect(wrong.exitCode).toBe(1)
-  },
-)
 
 /** Returns the version of the SQLite that the driver brings. */
 function readSqliteVersion(): unknown {
