@@ -3,18 +3,18 @@ import { writeFileSync } from 'node:fs'
 import type { NetConnectOpts } from 'node:net'
 import { connect } from 'node:tls'
 import { expect, test } from 'vitest'
-import { PlantsError } from '../../../src/errors.js'
-import { readKeyPair } from '../../../src/platform/certificates.js'
-import { Log } from '../../../src/server/log.js'
-import { createCertificate, hasOpenssl } from '../../helpers/sandbox/certificates.js'
-import { parseObjects } from '../../helpers/sandbox/sandbox.js'
-import { exchangeOnce } from '../../helpers/scripted-server/raw-http.js'
+import { PlantsError } from '../../src/errors.js'
+import { readKeyPair } from '../../src/platform/certificates.js'
+import { Log } from '../../src/server/log.js'
+import { createCertificate, hasOpenssl } from '../helpers/sandbox/certificates.js'
+import { parseObjects } from '../helpers/sandbox/sandbox.js'
+import { exchangeOnce } from '../helpers/scripted-server/raw-http.js'
 import {
   createLogTo,
   quickStore,
   serveStore,
   testToken,
-} from '../../helpers/scripted-server/service.js'
+} from '../helpers/scripted-server/service.js'
 
 function createLog(level: string, isTerminal: boolean) {
   const written: string[] = []

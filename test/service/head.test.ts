@@ -1,12 +1,12 @@
 import { once } from 'node:events'
 import { Agent, request } from 'node:https'
 import { expect, onTestFinished, test } from 'vitest'
-import { PlantsError } from '../../../src/errors.js'
-import { readKeyPair } from '../../../src/platform/certificates.js'
-import type { ServiceOptions } from '../../../src/server/service.js'
-import { createCertificate, hasOpenssl } from '../../helpers/sandbox/certificates.js'
-import { buildRequest, connectTo, exchangeOnce } from '../../helpers/scripted-server/raw-http.js'
-import { quickStore, serveStore, testCaller } from '../../helpers/scripted-server/service.js'
+import { PlantsError } from '../../src/errors.js'
+import { readKeyPair } from '../../src/platform/certificates.js'
+import type { ServiceOptions } from '../../src/server/service.js'
+import { createCertificate, hasOpenssl } from '../helpers/sandbox/certificates.js'
+import { buildRequest, connectTo, exchangeOnce } from '../helpers/scripted-server/raw-http.js'
+import { quickStore, serveStore, testCaller } from '../helpers/scripted-server/service.js'
 
 // A HEAD gets what a GET would get, without the body (RFC 9110, 9.3.2).
 

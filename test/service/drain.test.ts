@@ -1,10 +1,10 @@
 import { once } from 'node:events'
 import { type AddressInfo, connect, type NetConnectOpts } from 'node:net'
 import { expect, onTestFinished, test } from 'vitest'
-import { type Handler, HttpServer, type Tls } from '../../../src/server/server.js'
-import { createCertificate, hasOpenssl } from '../../helpers/sandbox/certificates.js'
-import { buildRequest, connectTo } from '../../helpers/scripted-server/raw-http.js'
-import { limits, testToken } from '../../helpers/scripted-server/service.js'
+import { type Handler, HttpServer, type Tls } from '../../src/server/server.js'
+import { createCertificate, hasOpenssl } from '../helpers/sandbox/certificates.js'
+import { buildRequest, connectTo } from '../helpers/scripted-server/raw-http.js'
+import { limits, testToken } from '../helpers/scripted-server/service.js'
 
 const log = { record: () => undefined, warn: () => undefined, error: () => undefined }
 
