@@ -34,7 +34,7 @@ const allowedImporters: Record<string, RegExp> = {
   saxes: /^src\/formats\/workbook\/xml\.ts$/,
   yauzl: /^src\/formats\/workbook\/archive\.ts$/,
   yazl: /^src\/export\/workbook\.ts$/,
-  zod: /^src\/(plant|config|import)\//,
+  zod: /^src\/(plant|config)\//,
 }
 
 /** What each module may import; docs/architecture.md has the same table. */

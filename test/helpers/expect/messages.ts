@@ -13,7 +13,7 @@ const messageArguments: Record<string, number> = {
   PlantsError: 1,
   createProblem: 1,
 }
-const messageProperties = ['text', 'sentence']
+const messageProperties = ['message']
 
 /** A node of the syntax tree (ESTree), with the members that are read here. */
 interface Node {
