@@ -12,17 +12,7 @@ test.each<Mistake>([
     'import reads files, not URLs',
     'Download it, and give the path of the file',
   ],
-  [
-    ['s3://garden/list.csv'],
-    'import reads files, not URLs',
-    'Download it, and give the path of the file',
-  ],
   [['list.csv', '--columns', ''], '--columns is empty', 'Give a value, or leave the option out'],
-  [
-    ['list.csv', '--id-from', 'auto'],
-    '--id-from must be an id in plain digits, but was "auto"',
-    'For example: --id-from 1',
-  ],
   [
     ['list.csv', '--columns', 'ID,,name'],
     'The first row of list.csv is a header, because it has the given names of columns',
@@ -37,11 +27,6 @@ test.each<Mistake>([
     ['kinds.csv', '--map', 'id=Nr,name=German', 'Name'],
     'Name could not be read: no such file or directory',
     'Check the name of the file, put a name with spaces in quotes, or use "-" for stdin',
-  ],
-  [
-    ['list.csv', '--encoding', 'utf8bom'],
-    'The encoding is unknown',
-    'See https://github.com/OWNER/NAME/blob/main/docs/tables.md#encodings',
   ],
   [
     ['open.json'],
