@@ -66,7 +66,7 @@ export function explainCommandLineError({ command, code, message }: CommandLineE
     default:
       // Two options exclude each other: "option '--socket <path>' cannot be used with option …".
       return createUsageError(
-        sentence.replace(/option '(?:-\w, )?(--[\w-]+)[^']*'/g, '$1'),
+        sentence.replace(/option '(?:-\w, )?(--[\w-]+)(?: [^']*)?'/g, '$1'),
         leaveOutHint,
       )
   }
