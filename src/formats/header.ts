@@ -9,6 +9,7 @@
  */
 import { assertDefined, createInputError, type PlantsError } from '../errors.js'
 import { type FieldName, fieldNames } from '../plant/fields.js'
+import { quoteWord } from '../platform/shell.js'
 import {
   type Cells,
   type FormatReader,
@@ -233,11 +234,13 @@ function assertColumnCount(
       `The first row of ${source} is a header, because it has the given names of columns`,
       'Leave out --columns',
     )
-  if (cells.length > names.length)
+  if (cells.length > names.length) {
+    const allNames = `${names.join()}${','.repeat(cells.length - names.length)}`
     throw createInputError(
       `The first row of ${source} has ${cells.length} cells, but names are given for only ${names.length}`,
-      'Name all columns, and leave the names of those empty that are not read: --columns id,name,,',
+      `Name all columns, and leave the names of those empty that are not read: --columns ${quoteWord(allNames)}`,
     )
+  }
 }
 
 /** @throws {PlantsError} `input` if a field may be in several columns, or has one twice */

@@ -80,11 +80,15 @@ export function createMissingFieldsError(
   const nouns = missingNames.length === 1 ? noun : `${noun}s`
   const isOnlyId = missingNames.every(({ field }) => field === 'id') && !options.map.id?.length
   const value = noun.toUpperCase()
+  const mapped = missingNames.find(({ field }) => options.map[field]?.length)
+  const advice = mapped
+    ? `Correct ${mapped.field}=${value} in --map`
+    : `Add --map name=${value},tag=${value},id=${value}`
   return new ColumnsError(
     `${name} has no ${nouns} ${listNames(missingNames.map((wanted) => wanted.name))}`,
     isOnlyId
       ? `Add --map id=${value}, or without ids --by-name, or for one plant for each record --id-from 1`
-      : `Add --map name=${value},tag=${value},id=${value}. On a terminal, the import of a file asks`,
+      : `${advice}. On a terminal, the import of a file asks`,
     sample,
     describeSource(source),
   )

@@ -212,7 +212,13 @@ test.each<{ input: string; options: object; message: string; hint: string }>([
     input: '1,Rose,red\n',
     options: { columns: ['name'], idFrom: 1n },
     message: 'The first row of stdin has 3 cells, but names are given for only 1',
-    hint: 'Name all columns, and leave the names of those empty that are not read: --columns id,name,,',
+    hint: 'Name all columns, and leave the names of those empty that are not read: --columns name,,',
+  },
+  {
+    input: 'Nr,Kind\n1,Fern\n',
+    options: { map: { id: ['Nr'], name: ['Kid'] } },
+    message: 'stdin has no column "Kid"',
+    hint: `Correct name=COLUMN in --map. ${askHint}`,
   },
 ])('the error for $input with $options says what to do', async (example) => {
   const { input, options, message, hint } = example
