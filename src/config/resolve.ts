@@ -200,6 +200,8 @@ export function listNamedStores({
   return Object.entries(stores).filter(([name]) => isStoreName(name))
 }
 
+const listHint = 'List the saved stores with: plants stores list'
+
 /**
  * @param options.origin where a value comes from that may also be the path of a file
  * @param options.hint what to do, if it is not to list the saved stores
@@ -216,6 +218,6 @@ export function getSavedStore(
   const namePart = isPlainWord(name) ? `: ${name}` : ''
   throw createUsageError(
     `${origin ?? 'The argument'} is not the name of a saved store${namePart}`,
-    hint ?? 'List the saved stores with: plants stores list',
+    hint ?? (origin === undefined ? listHint : `${listHint}, or name a file as in ./garden.db`),
   )
 }
