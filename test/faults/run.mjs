@@ -19,7 +19,7 @@ const words = process.argv.slice(2)
 const names = readdirSync(import.meta.dirname)
   .filter((name) => name.endsWith('.patch'))
   .filter((name) => words.length === 0 || words.some((word) => name.includes(word)))
-const notNoticed = 'NOT NOTICED'
+const notNoticed = 'not noticed'
 
 const copy = mkdtempSync(join(tmpdir(), 'plants-faults-'))
 try {
@@ -27,7 +27,8 @@ try {
   assertTestsPass()
   const results = names.map((name) => plant(name))
   const missedCount = results.filter((isNoticed) => !isNoticed).length
-  print(`${names.length} faults, ${missedCount} not noticed`)
+  if (names.length === 0) print(`No file of test/faults has ${words.join(' or ')} in its name`)
+  else print(`${names.length} faults, ${missedCount} not noticed`)
   if (missedCount > 0 || names.length === 0) process.exitCode = 1
 } finally {
   rmSync(copy, { recursive: true })
@@ -61,13 +62,13 @@ function plant(name) {
   const fault = name.replace('.patch', '')
   const startedAt = performance.now()
   if (!apply(patch)) {
-    print(`DOES NOT APPLY  ${fault}`)
+    print(`${fault}: its patch does not apply`)
     return false
   }
   const { file, failure } = runTests(testWords)
   apply(patch, '--reverse')
   const seconds = Math.round((performance.now() - startedAt) / 1000)
-  print(`${file ?? failure}  ${fault}  ${seconds} s`)
+  print(`${fault}: ${file === undefined ? failure : `noticed by ${file}`}, ${seconds} s`)
   return file !== undefined
 }
 
