@@ -78,21 +78,28 @@ export function createMissingFieldsError(
   const { name, sample } = source
   const { noun } = sample
   const nouns = missingNames.length === 1 ? noun : `${noun}s`
-  const isOnlyId = missingNames.every(({ field }) => field === 'id') && !options.map.id?.length
-  const value = noun.toUpperCase()
-  const mapped = missingNames.find(({ field }) => options.map[field]?.length)
-  const advice = mapped
-    ? `Correct ${mapped.field}=${value} in --map`
-    : `Add --map name=${value},tag=${value},id=${value}`
   return new ColumnsError(
     `${name} has no ${nouns} ${listNames(missingNames.map((wanted) => wanted.name))}`,
-    isOnlyId
-      ? `Add --map id=${value}, or without ids --by-name, or for one plant for each record --id-from 1`
-      : `${advice}. On a terminal, the import of a file asks`,
+    chooseHint(missingNames, options, noun.toUpperCase()),
     sample,
     describeSource(source),
   )
 }
+
+/** @param value stands for the name of a column or a key */
+function chooseHint(
+  missingNames: readonly WantedName[],
+  { map }: InputOptions,
+  value: string,
+): string {
+  const mapped = missingNames.find(({ field }) => map[field]?.length)
+  if (mapped) return `Correct ${mapped.field}=${value} in --map. ${askHint}`
+  if (missingNames.every(({ field }) => field === 'id'))
+    return `Add --map id=${value}, or without ids --by-name, or for one plant for each record --id-from 1`
+  return `Add --map name=${value},tag=${value},id=${value}. ${askHint}`
+}
+
+const askHint = 'On a terminal, the import of a file asks'
 
 /** Describes what is there instead, in lines below the message. */
 function describeSource({ sample, names, line, sheet, sheets = [] }: FieldSource): string[] {
