@@ -2,7 +2,7 @@
  * Reads the plant that `plants create` creates.
  */
 import { createInputError, createUsageError, PlantsError } from '../errors.js'
-import { describeUnknownFields } from '../output/output.js'
+import { describeIgnoredFields } from '../output/output.js'
 import { isObject, parseJson } from '../plant/json.js'
 import {
   describeInvalidPlant,
@@ -164,7 +164,7 @@ async function acceptPlant(
   const plant = parsePlant(value)
   const unknownFields = isObject(value) ? listUnknownFields(value).map(shorten) : []
   // The warning precedes an error, because the name of a missing field may be misspelled.
-  if (unknownFields.length > 0) await reporter.warn(describeUnknownFields(unknownFields), 'warning')
+  if (unknownFields.length > 0) await reporter.warn(describeIgnoredFields(unknownFields), 'warning')
   if (!plant) {
     const { findProblems } = await import('../plant/schema.js')
     throw new PlantsError('invalid', describeInvalidPlant(findProblems(value)), { hint })

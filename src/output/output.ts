@@ -52,7 +52,7 @@ export function mayColor(
 }
 
 /** @param noun what the names are: fields of JSON, or columns of a table */
-export function describeUnknownFields(
+export function describeIgnoredFields(
   names: readonly string[],
   noun: 'field' | 'column' = 'field',
 ): string {

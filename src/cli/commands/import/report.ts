@@ -6,8 +6,8 @@ import type { ImportPlan } from '../../../import/inputs.js'
 import type { RejectsFile } from '../../../import/rejects-file.js'
 import {
   describeChange,
+  describeIgnoredFields,
   describePlant,
-  describeUnknownFields,
   ignoreClosedPipe,
   writeStdout,
 } from '../../../output/output.js'
@@ -147,8 +147,8 @@ export class ImportReport {
     for (const sentence of notes.list()) await this.#warn(sentence)
     const { otherColumns, otherFields } = notes
     if (otherColumns.size > 0)
-      await this.#warn(describeUnknownFields([...otherColumns], 'column'), 'warning')
-    if (otherFields.size > 0) await this.#warn(describeUnknownFields([...otherFields]), 'warning')
+      await this.#warn(describeIgnoredFields([...otherColumns], 'column'), 'warning')
+    if (otherFields.size > 0) await this.#warn(describeIgnoredFields([...otherFields]), 'warning')
   }
 
   #findRejectsPath(): string | undefined {
