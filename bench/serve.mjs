@@ -89,9 +89,9 @@ report('reads', [buildTable('reads', 'GET/s', reads)])
 report('random-creates', [buildTable('random ids', 'creates/s', randomCreates)])
 report('service-goals', [buildGoalTable(listGoals())])
 
-function describeService(title, { plants: program }, ...serveOptions) {
+function describeService(title, { plants: program }) {
   const access = ['--port', '0', '--allow', 'create,read']
-  const serve = ['serve', ...access, '--store', store, ...serveOptions]
+  const serve = ['serve', ...access, '--store', store]
   return {
     title,
     argv: [process.execPath, program, ...serve],
