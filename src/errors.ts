@@ -42,7 +42,7 @@ export const errorKinds = {
 
 export type ErrorKind = keyof typeof errorKinds
 
-/** @param page a file such as `docs/import.md`, perhaps with the anchor of a heading */
+/** @param page a file such as `docs/importing.md`, perhaps with the anchor of a heading */
 export function getPageUrl(page: string): string {
   return `${homepage.replace('#readme', '')}/blob/main/${page}`
 }

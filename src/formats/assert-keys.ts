@@ -17,7 +17,7 @@ import { maxHeaderRows } from './header.js'
 import { type AmbiguousKeys, KeyFinder } from './keys.js'
 import { ColumnsError, createMissingFieldsError, describeColumns } from './sample.js'
 
-const otherJsonHint = `See ${getPageUrl('docs/import.md#json-that-is-not-a-list-of-plants')}`
+const otherJsonHint = `See ${getPageUrl('docs/importing.md#json-that-is-not-a-list-of-plants')}`
 const addKeyHint = 'Add --key with one of these keys'
 
 /**

@@ -17,7 +17,7 @@ const list = [
 ]
 const pad = 'x'.repeat(1_100_000)
 const page =
-  'See https://github.com/OWNER/NAME/blob/main/docs/import.md#json-that-is-not-a-list-of-plants'
+  'See https://github.com/OWNER/NAME/blob/main/docs/importing.md#json-that-is-not-a-list-of-plants'
 
 test.each<{ title: string; value: object }>([
   { title: 'on one line', value: { count: 2, 'my plants': list, beds: [{ bed: 1 }] } },

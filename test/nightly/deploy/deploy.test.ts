@@ -57,7 +57,7 @@ test('Litestream replicates the store of the service, as its user', () => {
   )
 })
 
-test.runIf(canBecomeStranger).each(['docs/recipes.md', 'docs/backup.md'])(
+test.runIf(canBecomeStranger).each(['docs/recipes.md', 'docs/backups.md'])(
   'a user without rights makes the backups of %s in the environment of cron (needs root and setpriv)',
   (path) => {
     const folder = createTemporaryFolder()
