@@ -7,7 +7,7 @@ import {
 } from '../config/option-values.js'
 import { EffectiveSettings } from '../config/resolve.js'
 import { readSettings } from '../config/settings-file.js'
-import { assertDefined } from '../errors.js'
+import { assertDefined, type PlantsError } from '../errors.js'
 import type { Column, PlantRecord } from '../formats/write.js'
 import {
   addKeptHint,
@@ -24,7 +24,7 @@ import { toJson } from '../plant/json.js'
 import type { StoredPlant } from '../plant/plant.js'
 import type { Io } from '../platform/io.js'
 import { formatOption } from '../platform/shell.js'
-import { type Address, createNoStoreError } from '../stores/address.js'
+import { type Address, createDefaultHint, createNoStoreError } from '../stores/address.js'
 import { findKind, requireCapability } from '../stores/kinds.js'
 import { describeRetry } from '../stores/retry.js'
 import type { DirectStore, Store } from '../stores/store.js'
@@ -216,6 +216,10 @@ export class CommandContext {
     return assertDefined(this.#address)
   }
 
+  get #isDefault(): boolean {
+    return findKind(this.address).isDefault(this.address)
+  }
+
   /** What a store needs to know of this command. */
   get openContext(): OpenContext {
     const { timeoutMs, reporter, io, options } = this
@@ -236,14 +240,15 @@ export class CommandContext {
   }
 
   /**
-   * Opens the store. Returns undefined for a default store that does not exist yet: it has no
-   * plants.
+   * Opens the store. Warns of a default store that does not exist yet, and returns undefined: it
+   * has no plants.
    *
+   * @param mustExist whether the default store must exist, too
    * @throws {PlantsError} `accessDenied` for any other store that does not exist
    */
-  async openStore(): Promise<Store | undefined> {
+  async openStore(mustExist = false): Promise<Store | undefined> {
     const opener = await this.createOpener()
-    return this.#unlessMissing(await opener.openExisting())
+    return this.#unlessMissing(await opener.openExisting(), mustExist)
   }
 
   /** Opens the store as `openStore` does, if it is a direct one. */
@@ -252,11 +257,16 @@ export class CommandContext {
     return this.#unlessMissing(await opener.openExisting())
   }
 
-  #unlessMissing<S>(store: S | undefined): S | undefined {
-    const { address } = this
-    if (store === undefined && !findKind(address).isDefault(address))
-      throw createNoStoreError(address)
-    return store
+  async #unlessMissing<S>(store: S | undefined, mustExist = false): Promise<S | undefined> {
+    if (store !== undefined) return store
+    const error = this.createNoStoreError()
+    if (mustExist || !this.#isDefault) throw error
+    await this.warn(`${error.message} yet. ${error.hint}`)
+    return undefined
+  }
+
+  createNoStoreError(): PlantsError {
+    return createNoStoreError(this.address, this.#isDefault ? createDefaultHint : undefined)
   }
 
   async openOrCreateStore(): Promise<Store> {
@@ -283,12 +293,8 @@ export class CommandContext {
    */
   describeStore(): string | undefined {
     const { address, settings } = this
-    if (findKind(address).isDefault(address)) return undefined
+    if (this.#isDefault) return undefined
     const name = quoteIfNeeded(address.name)
     return settings.storeName === undefined ? name : `${settings.storeName} (${name})`
-  }
-
-  describeMissingStore(): string {
-    return `There is no store at ${this.address.name} yet`
   }
 }

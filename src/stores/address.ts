@@ -75,7 +75,7 @@ export const targetSessionAttrs = ['read-write', 'any'] as const
 
 /** This hint lists the forms of an address. */
 export const addressForms =
-  'Give a path (./plants.db), an address (https://HOST) or a name of plants stores list'
+  'Give a path (./plants.db), an address (http://localhost:4010) or a name of plants stores list'
 
 /**
  * @param source where the address comes from. Messages say this instead of the address, which may
@@ -94,9 +94,13 @@ export function createPortError(source: string): PlantsError {
   return createAddressError(source, 'has a port that is not from 1 to 65535', 'Correct the port')
 }
 
+/** The hint for a default store that does not exist yet. */
+export const createDefaultHint = 'Create it with: plants import FILE, or plants create'
+
+/** @param hint by default, what to do about the path of a file */
 export function createNoStoreError(
   { name }: Address,
-  hint = 'Find the right store with: plants stores list',
+  hint = 'Check the path, or create the store with: plants import FILE --store PATH',
 ): PlantsError {
   return new PlantsError('accessDenied', `There is no store at ${name}`, { hint })
 }

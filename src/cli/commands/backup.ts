@@ -3,7 +3,6 @@ import { createUsageError } from '../../errors.js'
 import { formatPlantCount } from '../../plant/plant.js'
 import { escapeControlChars } from '../../platform/escape.js'
 import type { Io } from '../../platform/io.js'
-import { createNoStoreError } from '../../stores/address.js'
 import { requireCapability } from '../../stores/kinds.js'
 import type { PlantsCommand } from '../command.js'
 import { CommandContext } from '../context.js'
@@ -40,7 +39,7 @@ async function backup(options: BackupOptions, io: Io, path: string): Promise<voi
     if (!options.yes) await confirmReplacement(message, context)
   }
   const copy = await backUp(address, file, { ...context.openContext, onLarger })
-  if (!copy) throw createNoStoreError(address)
+  if (!copy) throw context.createNoStoreError()
   const { plants, bytes } = copy
   const names = `from ${escapeControlChars(address.name)} to ${escapeControlChars(file)}`
   await context.printOutcome(

@@ -20,9 +20,7 @@ import {
 import { escapeControlCharsInLines } from '../../platform/escape.js'
 import { statIfExists } from '../../platform/files.js'
 import type { Io } from '../../platform/io.js'
-import { createNoStoreError } from '../../stores/address.js'
 import { findKind } from '../../stores/kinds.js'
-import type { Store } from '../../stores/store.js'
 import type { PlantsCommand } from '../command.js'
 import { CommandContext } from '../context.js'
 import { addQuery, type QueryOptions } from '../options.js'
@@ -56,7 +54,9 @@ async function exportPlants(name = '-', options: ExportOptions, io: Io): Promise
   const context = await CommandContext.from(options, io, outputFormats)
   const isStdout = /^(?:-|\/dev\/stdout)$/.test(name)
   const file = isStdout ? undefined : await prepareFile(name, options, context)
-  const store = await openStoreToExport(file, context)
+  // A job without HOME has another default store, which is missing. A file without plants would
+  // replace the good one of yesterday.
+  const store = await context.openStore(file !== undefined)
   try {
     const format = file?.format ?? findDocumentFormat(context)
     // On a terminal, the plants themselves are the progress.
@@ -132,24 +132,6 @@ async function assertNotOfStore(path: string, { address }: CommandContext): Prom
 /** Chooses the format of the output. Text is for people only, so an export is NDJSON instead. */
 function findDocumentFormat({ output }: CommandContext): FormatName {
   return output === 'text' ? 'ndjson' : output
-}
-
-/**
- * Opens the store. A default store that does not exist yet is undefined: to stdout, it has no
- * plants.
- *
- * @throws {PlantsError} `accessDenied` for such a store and a file
- */
-async function openStoreToExport(
-  file: ExportFile | undefined,
-  context: CommandContext,
-): Promise<Store | undefined> {
-  const store = await context.openStore()
-  // A job without HOME has another default store, which is missing. A file without plants would
-  // replace the good one of yesterday.
-  if (!store && file) throw createNoStoreError(context.address)
-  if (!store) await context.reporter.warn(context.describeMissingStore())
-  return store
 }
 
 /**

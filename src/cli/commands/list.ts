@@ -35,12 +35,11 @@ async function list(options: QueryOptions, io: Io): Promise<void> {
       lastId = plants.at(-1)?.id ?? lastId
     }
     await printer.end()
-    if (!store) await context.warn(context.describeMissingStore())
-    else if (isTable && readCount > limit)
+    if (isTable && readCount > limit)
       await context.warn(
         sort === 'id' ? `For more plants: --after ${lastId}` : 'For more plants, leave out --limit',
       )
-    else if (isTable && readCount === 0)
+    else if (isTable && readCount === 0 && store)
       await context.warn(
         tag === undefined && search === undefined
           ? 'No plants'

@@ -98,7 +98,7 @@ async function list(options: GlobalOptions, io: Io): Promise<void> {
     const titles = ['ID', 'NOTE', 'CREATED', 'EXPIRES', 'STATE', 'RIGHTS']
     const printer = await context.createTablePrinter(titles, formatCells)
     const total = await printer.printAll(store?.tokens.list() ?? [])
-    if (total === 0) await context.warn('No tokens')
+    if (total === 0 && store) await context.warn('No tokens')
   } finally {
     await store?.close()
   }

@@ -61,7 +61,7 @@ const temporary: Explanation = { ...permanent, kind: 'unavailable' }
 const noStore: Explanation = {
   kind: 'accessDenied',
   message: 'There is no store at {name}',
-  hint: 'Check the address',
+  hint: 'Create it as the owner of the database: plants stores init ADDRESS',
 }
 
 export const raiseMaxHint = 'Raise max in the address'

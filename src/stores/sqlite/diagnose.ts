@@ -1,5 +1,5 @@
 import { formatPlantCount } from '../../plant/plant.js'
-import { createNoStoreError, type SqliteAddress } from '../address.js'
+import { createDefaultHint, createNoStoreError, type SqliteAddress } from '../address.js'
 import { type CheckResult, checkRights, type Finding, runCheck } from '../diagnose.js'
 import type { DoctorContext } from '../store-kind.js'
 import { checkIntegrity } from './backup.js'
@@ -20,7 +20,8 @@ export async function* diagnoseFile(
 async function checkFile(address: SqliteAddress, options: SqliteOptions): Promise<CheckResult> {
   const { name, isDefault } = address
   const store = await SqliteStore.openExisting(address, options)
-  if (!store && isDefault) return { state: 'ok', message: `${name} (not created yet)` }
+  if (!store && isDefault)
+    return { state: 'ok', message: `${name} (not created yet)`, hint: createDefaultHint }
   if (!store) throw createNoStoreError(address)
   const result = await checkRights({ name, serverCount: 0 }, store)
   const exposure = result.state === 'ok' ? explainExposure(name) : undefined
