@@ -41,8 +41,8 @@ async function list(options: QueryOptions, io: Io): Promise<void> {
       )
     else if (isTable && readCount === 0 && store)
       await context.warn(
-        tag === undefined && search === undefined
-          ? 'No plants'
+        [tag, search, after].every((filter) => filter === undefined)
+          ? 'No plants yet. Add some with: plants import FILE, or plants create'
           : 'No plants match. A tag is matched in its case, --search in any',
       )
   } finally {
