@@ -66,6 +66,7 @@ type Details = Partial<
     | 'retryAfterMs'
     | 'isReported'
     | 'mayBeOwnPlant'
+    | 'isKeyIgnored'
   >
 >
 
@@ -90,6 +91,8 @@ export class PlantsError extends Error {
    * the id may be the one that this try stored, and that somebody has changed since.
    */
   declare readonly mayBeOwnPlant?: boolean
+  /** Set for a create without a usable response at a service that lists no idempotency keys. */
+  declare readonly isKeyIgnored?: boolean
   /** The person knows of the failure already, for example because they pressed Ctrl-C. */
   declare readonly isReported?: boolean
 

@@ -59,8 +59,6 @@ interface RecordPosition {
   line: number
   /** How many records precede it in all inputs. */
   number: number
-  /** True for the record behind the one at the line, whose own line is not known. */
-  isBehind: boolean
 }
 
 /** A chunk whose records are mapped to changes, perhaps before the previous chunk is stored. */
@@ -77,7 +75,7 @@ export class Importer {
   readonly #mapperState: MapperState
   #input = 0
   #reader: InputReader | undefined
-  /** The first record without an outcome; undefined before the first chunk. */
+  /** The first record without an answer, if the last chunk has one. */
   position: RecordPosition | undefined
   /** Whether all records have outcomes. */
   isComplete = false
@@ -149,7 +147,6 @@ export class Importer {
     { input, reader, mapper, write }: ImportSource,
   ): Promise<void> {
     const { plan, rejectsFile, listener } = this.#parts
-    this.#moveTo(input, chunk, firstNumber)
     const changes = results.filter(isChange)
     const outcomes = mergeOutcomes(chunk, results, await this.#write(changes, write))
     const rejections = findRejections(chunk, outcomes).map((rejection) => ({
@@ -164,25 +161,13 @@ export class Importer {
       )
     await listener.reportChunk(outcomes, rejections, this, input.name)
     const unanswered = outcomes.findIndex((outcome) => !isAnswered(outcome))
-    if (unanswered === -1) {
-      this.#moveBehind(input, chunk, firstNumber)
-      return
-    }
-    this.#moveTo(input, chunk, firstNumber, unanswered)
+    if (unanswered === -1) return
+    const line = assertDefined(chunk.lines[unanswered])
+    this.position = { file: input.name, line, number: firstNumber + unanswered }
     // A change that may be stored decides the exit code, wherever it is in the chunk.
     const unknown = outcomes.find(({ type }) => type === 'unknown')
     const outcome = unknown ?? assertDefined(outcomes[unanswered])
     if ('problem' in outcome) throw toError(outcome.problem)
-  }
-
-  #moveTo({ name }: ImportInput, { lines }: Chunk, firstNumber: number, index = 0): void {
-    const line = assertDefined(lines[index])
-    this.position = { file: name, line, number: firstNumber + index, isBehind: false }
-  }
-
-  #moveBehind({ name }: ImportInput, { lines }: Chunk, firstNumber: number): void {
-    const line = assertDefined(lines.at(-1))
-    this.position = { file: name, line, number: firstNumber + lines.length, isBehind: true }
   }
 
   async #write(changes: readonly MappedChange[], write: Store['write']): Promise<Outcome[]> {

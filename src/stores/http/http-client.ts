@@ -62,9 +62,10 @@ export class HttpClient {
   access: ServiceAccess
   connectedAtMs: number | undefined
   /**
-   * Resolves to true if the service lists idempotency keys; undefined until the service was asked.
+   * Resolves to whether the service lists idempotency keys, or to undefined if it did not answer;
+   * undefined until the service was asked.
    */
-  supportsKeys: Promise<boolean> | undefined
+  supportsKeys: Promise<boolean | undefined> | undefined
   /** True if the user was warned that requests are repeated. The warning is printed only once. */
   hasWarned = false
   #transport: Promise<Transport> | undefined

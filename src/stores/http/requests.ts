@@ -44,8 +44,11 @@ export async function send<T>(
   try {
     return await sendUntilSettled(client, request, call)
   } catch (error) {
-    if (!call.unknownOutcome) throw error
-    throw isCreateConflict(request, error) ? markAsPossiblyOwn(error) : call.unknownOutcome
+    const { unknownOutcome } = call
+    if (!unknownOutcome) throw error
+    if (isCreateConflict(request, error)) throw addToError(error, { mayBeOwnPlant: true })
+    if ((await client.supportsKeys) !== false) throw unknownOutcome
+    throw addToError(unknownOutcome, { isKeyIgnored: true })
   }
 }
 
@@ -139,9 +142,12 @@ function isCreateConflict({ method }: HttpRequest, error: unknown): error is Pla
   return method === 'POST' && error instanceof PlantsError && error.kind === 'conflict'
 }
 
-function markAsPossiblyOwn(error: PlantsError): PlantsError {
+function addToError(
+  error: PlantsError,
+  details: Pick<PlantsError, 'mayBeOwnPlant' | 'isKeyIgnored'>,
+): PlantsError {
   const { kind, message, cause } = error
-  return new PlantsError(kind, message, { ...error, cause, mayBeOwnPlant: true })
+  return new PlantsError(kind, message, { ...error, cause, ...details })
 }
 
 /**
@@ -156,15 +162,19 @@ async function mayRepeat(
 ): Promise<boolean> {
   if (method !== 'POST') return true
   client.supportsKeys ??= requestKeySupport(client, options)
-  return client.supportsKeys
+  return (await client.supportsKeys) === true
 }
 
-async function requestKeySupport(client: HttpClient, options: SendOptions): Promise<boolean> {
+async function requestKeySupport(
+  client: HttpClient,
+  options: SendOptions,
+): Promise<boolean | undefined> {
   try {
     return await send(client, descriptionRequest, options)
   } catch (error) {
     if (!(error instanceof PlantsError)) throw error
-    return false
+    const isAnswered = error.status !== undefined && !error.isRetryable
+    return isAnswered ? false : undefined
   }
 }
 

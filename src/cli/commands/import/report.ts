@@ -14,7 +14,6 @@ import {
 import { Progress } from '../../../output/progress.js'
 import { formatPlantCount, groupDigits, haveEqualNameAndTag } from '../../../plant/plant.js'
 import type { Outcome } from '../../../stores/change.js'
-import { hasCapability } from '../../../stores/kinds.js'
 import type { CommandContext } from '../../context.js'
 import { chooseOutcomeHint, findHintCause, type HintCause } from './outcome-hints.js'
 
@@ -189,7 +188,7 @@ export class ImportReport {
       ? ` after ${formatPlantCount(finishedCount)}`
       : ', nothing was changed'
     const message = error.isInterruption ? error.message + extent : error.message
-    const nextHint = mayHaveStored ? this.#describeRest(importer) : undefined
+    const nextHint = mayHaveStored ? this.#describeRest(error, importer) : undefined
     const hint = [error.hint, nextHint].filter(Boolean).join('. ') || undefined
     return new PlantsError(error.kind, message, { ...error, hint, cause: error })
   }
@@ -204,24 +203,27 @@ export class ImportReport {
   }
 
   /**
-   * A service may neither know the keys of creates nor let the token read. It cannot be asked what
-   * it has stored, so the rest is imported from the record at which the import has ended.
+   * Whether the same command stores the rest. It does not at a service that neither knows the keys
+   * of creates nor lets the token read, because it cannot be asked what it has stored.
    */
-  #describeRest({ position, isComplete }: Importer): string | undefined {
+  mayBeRepeated(error: unknown): boolean {
+    const isKeyIgnored = error instanceof PlantsError && error.isKeyIgnored
+    return !isKeyIgnored || !this.#causeCounts.has('unreadableConflict')
+  }
+
+  #describeRest(error: PlantsError, { position, isComplete }: Importer): string | undefined {
     if (isComplete) return undefined
-    // The next run must not overwrite the rejects file of this one.
-    const clause = this.#rejectsFile?.isComplete ? ' with a new --rejects file' : ''
-    if (hasCapability(this.#context.address, 'direct')) return `${repeatHint}${clause}`
-    if (position === undefined) return undefined
-    const { file, line, number, isBehind } = position
+    if (position === undefined || this.mayBeRepeated(error)) {
+      // The next run must not overwrite the rejects file of this one.
+      const clause = this.#rejectsFile?.isComplete ? ' with a new --rejects file' : ''
+      return `To continue, run the same command again${clause}`
+    }
+    const { file, line, number } = position
     const { idFrom } = this.#plan
     const option = idFrom === undefined ? '' : ` with --id-from ${idFrom + BigInt(number)}`
-    const preposition = isBehind ? 'after' : 'at'
-    return `The import ended ${preposition} ${file}:${line}: import the rest from there${option}`
+    return `The import ended at ${file}:${line}: import the rest from there${option}`
   }
 }
-
-const repeatHint = 'To continue, run the same command again'
 
 function describeEmptyInput({ inputs: [first, ...others] }: ImportPlan): string {
   return others.length === 0

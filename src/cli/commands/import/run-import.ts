@@ -24,7 +24,6 @@ import {
 import { PlantNames } from '../../../import/names.js'
 import { RejectsFile } from '../../../import/rejects-file.js'
 import type { Io } from '../../../platform/io.js'
-import { hasCapability } from '../../../stores/kinds.js'
 import type { CommandContext } from '../../context.js'
 import { type ImportTarget, openTarget } from './open-target.js'
 import { ImportReport } from './report.js'
@@ -66,7 +65,9 @@ async function importInputs(
       await importAll(importer, target, firstReader, plan)
       rejectsFile?.finish()
     } catch (error) {
-      if (mayNotBeRepeated(plan, context)) rejectsFile?.finish()
+      const storesStdin = !plan.atomic && plan.inputs.some(({ path }) => path === '-')
+      // The same command would not find these rejected records again.
+      if (storesStdin || !listener.mayBeRepeated(error)) rejectsFile?.finish()
       throw await listener.explainFailure(error, importer)
     }
     await writeEnd(importer)
@@ -85,15 +86,6 @@ async function prepareRejectsFile(
   if (!dryRun) return new RejectsFile(rejects)
   await context.warn(`The dry run does not write ${rejects}`)
   return undefined
-}
-
-/**
- * Whether the rejected records are kept when the import ends early, because the same command may
- * not find them again: stdin is read only once, and a service may not be asked what it has stored.
- */
-function mayNotBeRepeated({ inputs, atomic }: ImportPlan, { address }: CommandContext): boolean {
-  const readsStdin = inputs.some(({ path }) => path === '-')
-  return !atomic && (readsStdin || !hasCapability(address, 'direct'))
 }
 
 interface Inputs {
