@@ -229,7 +229,9 @@ async function runExample(line: string, prepared: string, service: string) {
   const hasPlants = !/plants (tokens )?create/.test(line)
   const filter = (path: string) => hasPlants || !path.endsWith('/data')
   cpSync(prepared, folder, { recursive: true, filter })
-  const real = line.includes('auth') ? line.replace('https://plants.example.com', service) : line
+  const real = line
+    .replace(/(?<=plants auth .*)https:\/\/plants\.example\.com/, service)
+    .replace(/(?<=plants stores init ).*/, './new.db')
   const afterLogin = /auth (status|token|logout)/
   if (afterLogin.test(real))
     await shell(real.replace(afterLogin, 'auth login --from-stdin < token.txt'), folder)

@@ -50,6 +50,7 @@ export function define(command: PlantsCommand): void {
     .description(
       'Create the store in a PostgreSQL database, as the owner of the database. An existing store is kept.',
     )
+    .addExamples('plants stores init postgres://plants@db.example.com/plants')
     .argument(
       '[address]',
       'address of the store, instead of --store: postgres://OWNER@SERVER/DATABASE, or a file',
