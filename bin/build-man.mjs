@@ -29,10 +29,7 @@ function formatProgramPage() {
   return [
     formatHead('plants', 'keep lists of plants'),
     formatSection('SYNOPSIS', formatSynopsis(program)),
-    formatSection(
-      'DESCRIPTION',
-      escapeRoff('Keep lists of plants in a file, in PostgreSQL or at a service.'),
-    ),
+    formatSection('DESCRIPTION', escapeRoff(program.description)),
     formatSection('COMMANDS', formatTerms(pages)),
     formatSection('OPTIONS', formatOptions(program)),
     formatSection('ENVIRONMENT', formatTerms(Object.entries(program.variables))),

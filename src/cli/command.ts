@@ -2,6 +2,7 @@ import { Command, Option, type ParseOptionsResult } from 'commander'
 import { type OutputFormat, parseChoice } from '../config/option-values.js'
 import { createUsageError } from '../errors.js'
 import type { Io } from '../platform/io.js'
+import { CommandHelp } from './command-help.js'
 import { createGlobalOptions, type GlobalOptions } from './global-options.js'
 
 /** The state of one command line, which the program and its subcommands share. */
@@ -61,12 +62,16 @@ export class PlantsCommand extends Command {
     return new PlantsCommand(name, this.#io, this.#line)
   }
 
+  override createHelp(): CommandHelp {
+    return Object.assign(new CommandHelp(), this.configureHelp())
+  }
+
   addExamples(...lines: string[]): this {
     this.#examples = lines
     return this
   }
 
-  /** The lines that help shows below the usage. By default, they are those of the subcommands. */
+  /** The lines that help shows as examples. By default, they are those of the subcommands. */
   get examples(): readonly string[] {
     if (this.#examples.length > 0) return this.#examples
     return (this.commands as readonly PlantsCommand[]).flatMap(({ examples }) => examples)

@@ -1,4 +1,4 @@
-import { type Command, CommanderError, Help, type Option } from 'commander'
+import { CommanderError } from 'commander'
 import { homepage, version } from '../../../package.json'
 import { commonFormats } from '../../config/option-values.js'
 import { createUsageError } from '../../errors.js'
@@ -115,6 +115,7 @@ function createProgram(
   const findWidth = () => Math.min(io.stdout.isTerminal ? (io.stdout.columns ?? 80) : 80, 80)
   return (
     new PlantsCommand('plants', io, line ?? { argv: [] })
+      .description('Keep lists of plants in a file, in PostgreSQL or at a service.')
       .usage('<command> [options]')
       // Otherwise the program would take `-s` in `create --name -s` for its own option.
       .enablePositionalOptions()
@@ -130,19 +131,12 @@ function createProgram(
         // Without this, commander would open the stream of stdout.
         getOutHasColors: () => false,
       })
-      .configureHelp({
-        commandUsage: formatUsage,
-        subcommandTerm: formatSubcommandTerm,
-        optionDescription: describeOption,
-        formatHelp,
-      })
       .addExamples(
         'plants create --id 1 --name Fern --tag shade',
         'plants list --search fern',
         'plants import list.xlsx',
       )
-      .addHelpText('before', 'Keep lists of plants in a file, in PostgreSQL or at a service.')
-      .addHelpText('after', `More help: plants help COMMAND, or ${homepage}`)
+      .addHelpText('after', `\nMore help: plants help COMMAND, or ${homepage}`)
   )
 }
 
@@ -194,35 +188,4 @@ function addCompletion(program: PlantsCommand, io: Io): void {
       const { printCompletions } = await import('../commands/completion.js')
       await printCompletions(shell, text, (argv) => buildProgram(io, { argv }), io)
     })
-}
-
-/** Formats help with the commands before the options of all commands, as gh does. */
-function formatHelp(command: Command, help: Help): string {
-  const sections = Help.prototype.formatHelp.call(help, command, help).trimEnd().split('\n\n')
-  const isOptions = (section: string) => section.startsWith('Options:')
-  const orderedSections =
-    command.commands.length === 0
-      ? sections
-      : [...sections.filter((section) => !isOptions(section)), ...sections.filter(isOptions)]
-  return `${orderedSections.join('\n\n')}\n`
-}
-
-/** The description of --output has its choices, which commander would write on another line. */
-function describeOption(option: Option): string {
-  return option.long === '--output' ? option.description : new Help().optionDescription(option)
-}
-
-/** Formats the usage of a command, where commander lists one alias, with its examples below. */
-function formatUsage(command: PlantsCommand): string {
-  const names = [command.name(), ...command.aliases()]
-  const usage = new Help()
-    .commandUsage(command)
-    .replace(names.slice(0, 2).join('|'), names.join('|'))
-  const examples = command.examples.map((line) => `\n  ${line}`)
-  return examples.length > 0 ? `${usage}\n\nExamples:${examples.join('')}` : usage
-}
-
-/** Formats a line of the list of subcommands, such as `add <name> <address>`, without [options]. */
-function formatSubcommandTerm(command: PlantsCommand): string {
-  return `${command.name()} ${command.usage().replace(/\[options\] ?/, '')}`.trimEnd()
 }

@@ -148,6 +148,8 @@ test.each([
 
 test('the usage of a command lists all of its aliases', async () => {
   const user = new Sandbox()
-  expect((await user.run('add --help')).out).toMatch(/^Usage: plants create\|new\|add \[options\] /)
-  expect((await user.run('delete --help')).out).toMatch(/^Usage: plants delete\|rm \[options\] /)
+  expect((await user.run('add --help')).out).toMatch(
+    /^Usage: plants create\|new\|add \[options\] /m,
+  )
+  expect((await user.run('delete --help')).out).toMatch(/^Usage: plants delete\|rm \[options\] /m)
 })

@@ -1,4 +1,5 @@
 import type { Command } from 'commander'
+import { PlantsCommand } from '../../../src/cli/command.js'
 import { getCommandPath, listCommands, program } from './documents.js'
 
 // Formats docs/options.md, which lists the usage, arguments and options of each command as its help does.
@@ -34,10 +35,20 @@ function formatCommand(command: Command): string[] {
   return [
     `## plants ${getCommandPath(command).join(' ')}\n`,
     `${command.description()}\n`,
-    `\`\`\`text\n${command.createHelp().commandUsage(command)}\n\`\`\`\n`,
+    `\`\`\`text\n${formatUsage(command)}\n\`\`\`\n`,
     ...formatTable('argument', formatArgumentRows(command)),
     ...formatTable('option', optionRows),
   ]
+}
+
+function formatUsage(command: Command): string {
+  const examples = command instanceof PlantsCommand ? command.examples : []
+  return [
+    command.createHelp().commandUsage(command),
+    '',
+    'Examples:',
+    ...examples.map((line) => `  ${line}`),
+  ].join('\n')
 }
 
 /** Help lists these options again at each command that has a store or prints plants. */
