@@ -8,6 +8,8 @@ type Term = readonly [term: string, description: string]
 
 /** Formats help as gh does: the description first, and options below subcommands. */
 export class CommandHelp extends Help {
+  override minWidthToWrap = 20
+
   override formatHelp(command: DescribedCommand): string {
     const formatGroups = <Item>(groups: Map<string, Item[]>, toTerm: (item: Item) => Term) =>
       Array.from(groups, ([heading, items]) =>
@@ -24,11 +26,11 @@ export class CommandHelp extends Help {
       ({ helpGroupHeading = 'Options:' }) => helpGroupHeading,
     )
     const parts = [
-      [this.boxWrap(this.commandDescription(command), this.helpWidth ?? 80), ''],
-      [`Usage: ${this.commandUsage(command)}`, ''],
+      [this.boxWrap(this.commandDescription(command), this.#width), ''],
+      [this.#formatCommandLine(`Usage: ${this.commandUsage(command)}`, ''), ''],
       this.formatItemList(
         'Examples:',
-        command.examples.map((line) => `  ${line}`),
+        command.examples.map((line) => this.#formatCommandLine(line, '  ')),
         this,
       ),
       formatGroups(new Map([['Arguments:', this.visibleArguments(command)]]), (argument) => [
@@ -67,5 +69,16 @@ export class CommandHelp extends Help {
   /** The description of --output has its choices, which commander would write on another line. */
   override optionDescription(option: Option): string {
     return option.long === '--output' ? option.description : super.optionDescription(option)
+  }
+
+  get #width(): number {
+    return this.helpWidth ?? 80
+  }
+
+  /** Wraps a command line, and indents the lines below its first one. */
+  #formatCommandLine(line: string, indent: string): string {
+    const nextIndent = `${indent}    `
+    const lines = this.boxWrap(line, this.#width - nextIndent.length)
+    return indent + lines.replaceAll('\n', `\n${nextIndent}`)
   }
 }

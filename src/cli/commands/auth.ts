@@ -26,7 +26,7 @@ export function define(command: PlantsCommand): void {
     .description('Save the token for the store in plain text, in a file that only you can read.')
     .addExamples(
       'plants auth login --store https://plants.example.com',
-      'plants auth login --store https://plants.example.com --from-stdin < token.txt',
+      'plants auth login -s https://plants.example.com --from-stdin < token.txt',
     )
     .option('--from-stdin', 'read the token from stdin')
     .handler(login)

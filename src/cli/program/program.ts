@@ -1,5 +1,5 @@
 import { CommanderError } from 'commander'
-import { homepage, version } from '../../../package.json'
+import { version } from '../../../package.json'
 import { commonFormats } from '../../config/option-values.js'
 import { createUsageError } from '../../errors.js'
 import type { Io } from '../../platform/io.js'
@@ -136,7 +136,7 @@ function createProgram(
         'plants list --search fern',
         'plants import list.xlsx',
       )
-      .addHelpText('after', `\nMore help: plants help COMMAND, or ${homepage}`)
+      .addHelpText('after', '\nMore: plants help COMMAND')
   )
 }
 

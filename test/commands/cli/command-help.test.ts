@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest'
 import { readAllHelps } from '../../helpers/expect/documents.js'
+import { runPlants } from '../../helpers/sandbox/run.js'
 
 const helps = await readAllHelps()
 
@@ -12,5 +13,14 @@ test.each([...helps])(
     expect(help).toMatch(/^(?!Usage)[A-Z]/)
     expect(positions).toEqual(positions.toSorted())
     expect(positions).toEqual(expect.arrayContaining([0, 4]))
+  },
+)
+
+test.each([...helps.keys()])(
+  'no line of the help of plants %s is wider than a terminal of 60 columns',
+  async (path) => {
+    const words = [...path.split(' ').filter(Boolean), '--help']
+    const { out } = await runPlants(words, { terminals: ['stdout'], columns: 60 })
+    expect(out.split('\n').filter((line) => line.length > 60)).toEqual([])
   },
 )
