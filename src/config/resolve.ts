@@ -5,7 +5,7 @@
 import { createUsageError, PlantsError } from '../errors.js'
 import { isPlainWord } from '../platform/escape.js'
 import type { Io } from '../platform/io.js'
-import type { Address } from '../stores/address.js'
+import { type Address, addressForms } from '../stores/address.js'
 import { findKind, parseAddress } from '../stores/kinds.js'
 import {
   getSetting,
@@ -114,9 +114,12 @@ export class EffectiveSettings {
     const { savedSettings, path } = this.file
     const isArgument = source === 'flag'
     const isName = isStoreName(value)
-    const hint = source === 'saved' ? chooseStoreHint : undefined
+    const nameSource = {
+      origin: isArgument ? undefined : origin,
+      hint: source === 'saved' ? chooseStoreHint : addressForms,
+    }
     const addressOrigin = isName ? `stores.${value}.address in ${path}` : origin
-    const address = isName ? getSavedStore(value, savedSettings, { origin, hint }).address : value
+    const address = isName ? getSavedStore(value, savedSettings, nameSource).address : value
     try {
       return await resolveAddress(address, addressOrigin, this.#io, {
         isArgument: isArgument && !isName,
@@ -200,10 +203,8 @@ export function listNamedStores({
   return Object.entries(stores).filter(([name]) => isStoreName(name))
 }
 
-const listHint = 'List the saved stores with: plants stores list'
-
 /**
- * @param options.origin where a value comes from that may also be the path of a file
+ * @param options.origin where the name comes from, unless it is an argument of this command line
  * @param options.hint what to do, if it is not to list the saved stores
  * @throws {PlantsError} `usage` for an unknown store. The message repeats the name only if it is a
  *   plain word, because somebody may have pasted a token instead of it.
@@ -211,13 +212,13 @@ const listHint = 'List the saved stores with: plants stores list'
 export function getSavedStore(
   name: string,
   saved: SavedSettings,
-  { origin, hint }: { origin?: string; hint?: string | undefined } = {},
+  {
+    origin,
+    hint = 'List the saved stores with: plants stores list',
+  }: { origin?: string | undefined; hint?: string | undefined } = {},
 ): SavedStore {
   const store = findSavedStore(saved, name)
   if (store) return store
-  const namePart = isPlainWord(name) ? `: ${name}` : ''
-  throw createUsageError(
-    `${origin ?? 'The argument'} is not the name of a saved store${namePart}`,
-    hint ?? (origin === undefined ? listHint : `${listHint}, or name a file as in ./garden.db`),
-  )
+  const subject = origin === undefined ? 'No saved store' : `${origin} names a store, but none`
+  throw createUsageError(`${subject} is called ${isPlainWord(name) ? name : 'that'}`, hint)
 }

@@ -75,7 +75,7 @@ export const targetSessionAttrs = ['read-write', 'any'] as const
 
 /** This hint lists the forms of an address. */
 export const addressForms =
-  'Give a path (./plants.db), an address (http://localhost:4010) or a name of plants stores list'
+  'Give a path (./garden.db), an address (http://localhost:4010) or a name of plants stores list'
 
 /**
  * @param source where the address comes from. Messages say this instead of the address, which may

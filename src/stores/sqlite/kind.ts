@@ -22,7 +22,7 @@ export const sqliteKind: StoreKind<SqliteAddress> = {
     },
     token: new MissingCapability(
       'and uses no token',
-      'Select a store: --store https://plants.example.com, or a saved name',
+      'Select a service: --store https://plants.example.com, or a saved name',
     ),
   },
 

@@ -115,7 +115,11 @@ test.each(given)(
       saved: `${name} in ${desk.user.file}`,
       default: '',
     }[source]
-    const start = name === 'ca-cert' ? '.*ca\\.pem could not be read: ' : `${place} `
+    const starts: Record<string, string> = {
+      'ca-cert': '.*ca\\.pem could not be read: ',
+      store: source === 'flag' ? 'No saved store ' : `${place} `,
+    }
+    const start = starts[name] ?? `${place} `
     expect([code, out, err]).toEqual([2, '', expect.stringMatching(`^plants: ${start}`)])
   },
 )

@@ -6,7 +6,7 @@ import { Sandbox } from '../../helpers/sandbox/sandbox.js'
 test.each([
   {
     saved: { store: 'gone' },
-    message: 'store in FILE is not the name of a saved store: gone',
+    message: 'store in FILE names a store, but none is called gone',
     hint: 'Choose another store with: plants stores use NAME',
   },
   {
