@@ -25,9 +25,10 @@ export async function parseSqlite(
     throw createAddressError(source, 'is a URL of a file', 'Give it as sqlite:PATH')
   if (path === text && listFile.test(path))
     throw createAddressError(source, 'names a list of plants, which is not a store', listHint)
+  if (unknownScheme.test(path))
+    throw createAddressError(source, 'has a scheme that is not supported')
   const isService = hostWithPort.test(path)
-  const isRooted = rootedPath.test(path) || (isWindows && rootedWindowsPath.test(path))
-  const isUrlLike = !isRooted && mistypedUrl.test(path)
+  const isUrlLike = !isRooted(path) && mistypedUrl.test(path)
   const isName = path === text && !fileLikePath.test(path)
   if (isService || isUrlLike || isName)
     throw createAddressError(
@@ -37,6 +38,10 @@ export async function parseSqlite(
     )
   if (namesFolder(path)) throw createAddressError(source, finalSlashProblem, fileHint)
   return { scheme: 'sqlite', name: resolvePath(path), isDefault: false }
+}
+
+function isRooted(path: string): boolean {
+  return rootedPath.test(path) || (isWindows && rootedWindowsPath.test(path))
 }
 
 /**
@@ -66,6 +71,9 @@ const hostWithPort = /^(?:\[[\da-f:.]+\]|[\w.-]+):\d+(?:\/|$)/i
  */
 const mistypedUrl =
   /^:memory:$|\/\/|:[^/\\]*@|@[^/\\]*:\d|%(3a|2f|40)|=.*\s|\s.*=|^\w+:(?!.*\.(db|sqlite3?)$)/i
+
+/** The address of another database, such as `mysql://localhost/garden`. */
+const unknownScheme = /^[a-z][\w+.-]*:\/\//i
 
 /** A string that does not match may be the name of a saved store. */
 const fileLikePath = /[/\\]|^[.~]|\.(db|sqlite3?)$/
