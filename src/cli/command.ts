@@ -49,8 +49,6 @@ export class PlantsCommand extends Command {
   readonly #io: Io
   readonly #line: CommandLine
   readonly #repeatableOptions = new Set<Option>()
-  /** The global options that help does not list. */
-  readonly #unlistedOptions: Option[] = []
 
   constructor(name: string | undefined, io: Io, line: CommandLine) {
     super(name)
@@ -166,10 +164,7 @@ export class PlantsCommand extends Command {
   override parseOptions(argv: string[]): ParseOptionsResult {
     this.#line.command = this
     this.#rejectSingleHyphens(argv)
-    const result = super.parseOptions(argv)
-    // For a wrong option, commander suggests no hidden ones.
-    if (result.unknown.length > 0) this.#hideUnlistedOptions(false)
-    return result
+    return super.parseOptions(argv)
   }
 
   /**
@@ -191,12 +186,7 @@ export class PlantsCommand extends Command {
 
   override outputHelp(): void {
     this.#line.describedCommand = this
-    this.#hideUnlistedOptions(true)
     super.outputHelp()
-  }
-
-  #hideUnlistedOptions(areHidden: boolean): void {
-    for (const option of this.#unlistedOptions) option.hideHelp(areHidden)
   }
 
   /** Returns the options of the command line, before and after the name of the command. */
@@ -293,10 +283,8 @@ export class PlantsCommand extends Command {
     for (const option of createGlobalOptions(formats)) {
       const { long = '' } = option
       if (this.options.some((ownOption) => ownOption.long === long)) continue
-      this.addOption(option)
-      if (!visibleFlags.includes(long)) this.#unlistedOptions.push(option)
+      this.addOption(option.hideHelp(!visibleFlags.includes(long)))
     }
-    this.#hideUnlistedOptions(true)
     this.addHelpText('after', '\nGlobal options: plants --help')
   }
 
@@ -304,7 +292,6 @@ export class PlantsCommand extends Command {
    * Throws an error that commander would print. `run` prints all errors of the program.
    */
   override error(message: string, { code = '' }: { code?: string } = {}): never {
-    this.#hideUnlistedOptions(true)
     throw new CommandLineError(this, code, message)
   }
 }

@@ -1,39 +1,15 @@
 /*
- * Explains command lines that commander rejects, with one hint for each kind of error. commander
- * suggests the name that was probably meant. An argument may be a token or a password in the wrong
- * place, so an error repeats only a word of letters and dashes.
+ * Explains command lines that commander rejects, with one hint for each kind of error. An argument
+ * may be a token or a password in the wrong place, so an error repeats only a word of letters and
+ * dashes.
  */
-import type { Command } from 'commander'
-import { assertDefined, createUsageError, type PlantsError } from '../errors.js'
+import type { Command, Option } from 'commander'
+import { createUsageError, type PlantsError } from '../errors.js'
 import { isPlainWord } from '../platform/escape.js'
 import { setPasswordHint } from '../stores/address.js'
 import { type CommandLineError, leaveOutHint, type PlantsCommand } from './command.js'
-import { formatHelpHint, getCommandPath } from './command-names.js'
-
-const columnsHint = 'To name the columns: --map id=COLUMN,name=COLUMN,tag=COLUMN'
-
-/**
- * Hints for commands and options that other programs have, at most 16. One with the path of a
- * command is for this command, and any other is true for all.
- */
-const familiarWords: ReadonlyMap<string, string> = new Map([
-  ['search', 'To search: plants list --search TEXT'],
-  ['edit', 'To change a plant: plants update ID --name TEXT'],
-  ['view', 'To show a plant: plants get ID'],
-  ['remove', 'To delete plants: plants delete ID'],
-  ['login', 'To save a token: plants auth login --store ADDRESS'],
-  ['--json', 'For output in JSON: --output json'],
-  ['--format', 'For another format: --output FORMAT, or for a file, the end of its name'],
-  ['--force', 'To be asked nothing: --yes, or where there is none, --no-input'],
-  ['--update', 'To change plants that exist: plants import FILE --if-exists update'],
-  ['--no-header', 'To name the columns of such a table: plants import FILE --columns id,name,tag'],
-  ['--file', 'Files are arguments, as in: plants import plants.csv'],
-  ['--id', 'Ids are arguments, as in: plants get 7 8'],
-  ['import --id', columnsHint],
-  ['import --name', columnsHint],
-  ['tokens create --name', 'To name a token: plants tokens create --note TEXT'],
-  ['-n', 'For the first plants only: plants list --limit 10'],
-])
+import { formatHelpHint, getCommandPath, isNamed } from './command-names.js'
+import { findFamiliarHint } from './familiar-words.js'
 
 /** Options with a secret are not accepted: other users can see the arguments of a process. */
 const secretOptions: ReadonlyMap<string, string> = new Map([
@@ -42,25 +18,40 @@ const secretOptions: ReadonlyMap<string, string> = new Map([
 ])
 
 /**
+ * What to do about a surplus word that was meant to continue the value of the option before it, by
+ * the name of this value in help.
+ */
+const continuationHints: ReadonlyMap<string, string> = new Map([
+  ['text', 'Put a text with spaces in quotes, as in: "Tree fern"'],
+  ['rights', 'Separate the rights by commas, as in: --allow create,read'],
+])
+
+const fileHint = 'To read a list: plants import FILE, or a store: plants list --store FILE'
+
+/**
  * Converts the error of commander to an error for people. The codes of the errors are documented by
  * commander.
  */
 export function explainCommandLineError({ command, code, message }: CommandLineError): PlantsError {
   const path = getCommandPath(command)
   const usageHint = formatUsageHint(command as PlantsCommand, path)
-  const [sentence, suggestion] = splitMessage(message)
-  const { registeredArguments, args } = command
+  const sentence = message.replace(/^error: /, '')
   switch (code) {
     case 'commander.unknownCommand':
-      return createUnknownWordError('command', args[0] ?? '', command, suggestion)
+      return createUnknownWordError('command', command.args[0] ?? '', command)
     case 'commander.unknownOption':
-      return createUnknownOptionError(command, sentence, suggestion)
+      // The sentence is "unknown option '--tga=shade'". The value may be a secret.
+      return createUnknownOptionError(
+        sentence.replace(/^.*?'(--[^=]*|-.).*/s, '$1').replace(/'$/, ''),
+        command as PlantsCommand,
+      )
     case 'commander.excessArguments':
-      return createUsageError(`${path} ${describeArguments(command)}`, usageHint)
-    case 'commander.missingArgument': {
-      const missing = assertDefined(registeredArguments[args.length])
-      return createUsageError(`The ${missing.name()} is missing`, usageHint)
-    }
+      return createUsageError(
+        `${path} ${describeArguments(command)}`,
+        findContinuationHint(command as PlantsCommand) ?? usageHint,
+      )
+    case 'commander.missingArgument':
+      return createUsageError(`${path} needs ${listRequiredArguments(command)}`, usageHint)
     case 'commander.optionMissingArgument':
       return createUsageError(`${/--[\w-]+/.exec(sentence)?.[0]} needs a value`, usageHint)
     default:
@@ -73,52 +64,71 @@ export function explainCommandLineError({ command, code, message }: CommandLineE
 }
 
 /** Says which argument a command does not take, or how many it takes. */
-function describeArguments({
-  args,
-  registeredArguments: { length: maxArguments },
-}: Command): string {
-  // A command may also reject an argument that is not surplus: `create` takes only `-`.
-  const isSurplus = args.length > maxArguments
-  const word = args[isSurplus ? maxArguments : 0] ?? ''
+function describeArguments(command: Command): string {
+  const { args, registeredArguments } = command
+  const maxArguments = registeredArguments.length
+  const word = findSurplusWord(command)
   if (isPlainWord(word)) return `does not take the argument ${word}`
-  if (!isSurplus) return 'does not take this argument'
+  if (args.length <= maxArguments) return 'does not take this argument'
   if (maxArguments === 0) return 'takes no arguments'
   return maxArguments === 1 ? 'takes one argument' : `takes at most ${maxArguments} arguments`
 }
 
+/** A command may also reject an argument that is not surplus: `create` takes only `-`. */
+function findSurplusWord({ args, registeredArguments }: Command): string {
+  return args[registeredArguments.length] ?? args[0] ?? ''
+}
+
+/** Lists the arguments that a command requires, such as "a name and an address". */
+function listRequiredArguments({ registeredArguments }: Command): string {
+  const names = registeredArguments.filter(({ required }) => required).map((arg) => arg.name())
+  return names.map((name) => `${/^[aeiou]/.test(name) ? 'an' : 'a'} ${name}`).join(' and ')
+}
+
+function findContinuationHint(command: PlantsCommand): string | undefined {
+  const { argv } = command
+  const flag = argv[argv.indexOf(findSurplusWord(command)) - 2] ?? ''
+  const [, valueName = ''] = /<(\w+)>/.exec(findOption(command, flag)?.flags ?? '') ?? []
+  return continuationHints.get(valueName)
+}
+
+/** Formats the usage of a command, with the example that has most in common with the line. */
 function formatUsageHint(command: PlantsCommand, path: string): string {
   const usage = `Usage: plants ${`${path} ${command.usage()}`.trim()}`
-  const example = command.examples.find((line) => line.includes(`plants ${path}`))
+  // `-n` is also found in `--name`, and `{` begins a plant as JSON.
+  const marks = command.argv.flatMap((word) => /^--?[a-z-]+|^\{/.exec(word) ?? [])
+  const countMarks = (line: string) => marks.filter((mark) => line.includes(mark)).length
+  const [example] = command.examples
+    .filter((line) => line.includes(`plants ${path}`))
+    .toSorted((left, right) => countMarks(right) - countMarks(left))
   return example === undefined ? usage : `${usage}, as in: ${example}`
 }
 
-/** Splits "error: unknown option '--tga'", and the line "(Did you mean --tag?)" below it. */
-function splitMessage(message: string): [sentence: string, suggestion: string | undefined] {
-  const sentence = message.replace(/\n\(Did you mean [^\n]*\)$/, '')
-  const suggestion = message.slice(sentence.length + 2, -1)
-  return [sentence.replace(/^error: /, ''), suggestion || undefined]
-}
-
-function createUnknownOptionError(
-  command: Command,
-  sentence: string,
-  suggestion: string | undefined,
-): PlantsError {
-  // The value after `=` or a letter is left out, because it may be a secret.
-  const text = sentence.slice(sentence.indexOf("'") + 1, -1)
-  const option = text.replace(/^(--[^=]*|-.).*/s, '$1')
+function createUnknownOptionError(option: string, command: PlantsCommand): PlantsError {
   const secretHint = secretOptions.get(option)
   if (secretHint !== undefined)
     return createUsageError(
       `A ${option.slice(2)} is not accepted on the command line, where other users can see it`,
       secretHint,
     )
-  if (command.options.some(({ long }) => long === option) || option === '--help')
+  if (findOption(command, option) || option === '--help')
     return createUsageError(`${option} takes no value`, 'Leave it out')
-  // Commander compares whole names, so for `--idem` it would suggest `--id`.
-  const matches = command.options.filter(({ long, hidden }) => !hidden && long?.startsWith(option))
-  const hint = matches.length === 1 ? `Did you mean ${matches[0]?.long}?` : suggestion
-  return createUnknownWordError('option', option, command, hint)
+  const { argv, commands } = command
+  const laterWords = argv.slice(argv.findIndex((word) => word.startsWith(option)))
+  const owner = commands.find(
+    (candidate) =>
+      laterWords.some((word) => isNamed(candidate, word)) && findOption(candidate, option),
+  )
+  if (owner)
+    return createUsageError(
+      `${option} stands before the command to which it belongs`,
+      `Write it behind the command: plants ${getCommandPath(owner)} ${option}`,
+    )
+  return createUnknownWordError('option', option, command)
+}
+
+function findOption({ options }: Command, flag: string): Option | undefined {
+  return options.find(({ long, short }) => long === flag || short === flag)
 }
 
 /** Creates the error of a word that the command does not know. */
@@ -126,12 +136,46 @@ export function createUnknownWordError(
   noun: 'command' | 'option',
   word: string,
   command: Command,
-  suggestion?: string,
 ): PlantsError {
   const path = getCommandPath(command)
-  const wordOfCommand = familiarWords.get(`${path} ${word}`.trim())
-  // The commands of other programs are none of `plants stores`.
-  const wordOfAll = noun === 'option' ? familiarWords.get(word) : undefined
-  const hint = wordOfCommand ?? wordOfAll ?? suggestion ?? formatHelpHint(path)
-  return createUsageError(`Unknown ${noun}${isPlainWord(word) ? ` ${word}` : ''}`, hint)
+  const names =
+    noun === 'command'
+      ? command.commands.flatMap((subcommand) => [subcommand.name(), ...subcommand.aliases()])
+      : [...command.options.map(({ long }) => long ?? ''), '--help']
+  const isFile = noun === 'command' && path === '' && /[./\\]/.test(word)
+  const hint = findFamiliarHint(word, path) ?? suggestNames(word, names)
+  return createUsageError(
+    `Unknown ${noun}${isPlainWord(word) ? ` ${word}` : ''}`,
+    hint ?? (isFile ? fileHint : formatHelpHint(path)),
+  )
+}
+
+/**
+ * Suggests names that begin like a mistyped word, or differ from it by few letters. Commander would
+ * also suggest `stores` for `status`, and `--id` for `--idem`.
+ */
+function suggestNames(word: string, names: readonly string[]): string | undefined {
+  const beginning = names.filter((name) => /^(?:--)?\w{2}/.test(word) && name.startsWith(word))
+  const similarNames =
+    beginning.length > 0 ? beginning : names.filter((name) => isSimilar(word, name))
+  if (similarNames.length === 0) return undefined
+  return `Did you mean ${similarNames.length > 1 ? 'one of ' : ''}${similarNames.join(', ')}?`
+}
+
+/** Whether words of three or more letters differ by one letter, or of six or more by two. */
+function isSimilar(word: string, name: string): boolean {
+  const [letters, otherLetters] = [word.replace(/^--/, ''), name.replace(/^--/, '')]
+  const maxEdits = Math.min(2, Math.floor(Math.max(letters.length, otherLetters.length) / 3))
+  return letters[0] === otherLetters[0] && differsByAtMost(maxEdits, letters, otherLetters)
+}
+
+/** Counts letters that are wrong, surplus, missing or swapped. */
+function differsByAtMost(maxEdits: number, word: string, name: string): boolean {
+  if (word === name) return true
+  if (word[0] === name[0]) return differsByAtMost(maxEdits, word.slice(1), name.slice(1))
+  if (maxEdits === 0) return false
+  const isSwapped = word[0] === name[1] && word[1] === name[0]
+  return [[1, 1], [1, 0], [0, 1], ...(isSwapped ? [[2, 2]] : [])].some(([wordStart, nameStart]) =>
+    differsByAtMost(maxEdits - 1, word.slice(wordStart), name.slice(nameStart)),
+  )
 }

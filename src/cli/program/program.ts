@@ -120,6 +120,7 @@ function createProgram(
       // Otherwise the program would take `-s` in `create --name -s` for its own option.
       .enablePositionalOptions()
       .exitOverride()
+      .showSuggestionAfterError(false)
       .helpOption('-h, --help', 'show this help')
       .helpCommand(false)
       .version(version, '-V, --version', 'show the version')

@@ -1,0 +1,67 @@
+const changeExistingHint = 'To change plants that exist: plants import FILE --if-exists update'
+const columnsHint = 'To name the columns: --map id=COLUMN,name=COLUMN,tag=COLUMN'
+const importHint = 'To read a list: plants import FILE'
+const jsonHint = `Pipe JSON to stdin, as in: echo '{"id":3,"name":"Mint"}' | plants create`
+const searchHint = 'To search: plants list --search TEXT'
+const showHint = 'To show a plant: plants get ID'
+const updateHint = 'To change a plant: plants update ID --name TEXT'
+
+/**
+ * Hints for commands and options that other programs have, at most 48. One with the path of a
+ * command is for this command, and any other is true for all.
+ */
+const familiarWords: ReadonlyMap<string, string> = new Map([
+  ['describe', showHint],
+  ['edit', updateHint],
+  ['find', searchHint],
+  ['init', 'To create a store: plants import FILE, or in a database, plants stores init ADDRESS'],
+  ['load', importHint],
+  ['login', 'To save a token: plants auth login --store ADDRESS'],
+  ['open', importHint],
+  ['remove', 'To delete plants: plants delete ID'],
+  ['rename', updateHint],
+  ['save', 'To save plants in a file: plants export FILE, or plants backup FILE'],
+  ['search', searchHint],
+  ['status', 'To check the store: plants doctor'],
+  ['upsert', 'To create or change plants: plants import FILE --if-exists update'],
+  ['view', showHint],
+  ['tokens add', 'To create a token: plants tokens create'],
+  ['tokens delete', 'To revoke a token: plants tokens revoke TOKEN'],
+
+  ['--fields', 'To choose columns, pass a table to another program: plants list --output csv'],
+  ['--file', 'Files are arguments, as in: plants import plants.csv'],
+  ['--force', 'To be asked nothing: --yes, or where there is none, --no-input'],
+  ['--format', 'For another format: --output FORMAT, or for a file, the end of its name'],
+  ['--id', 'Ids are arguments, as in: plants get 7 8'],
+  ['--jq', 'To use jq: plants list --output ndjson | jq .name'],
+  ['--json', 'For output in JSON: --output json'],
+  ['--name', 'To find plants by their names: plants list --search TEXT'],
+  ['--offset', 'To skip plants: plants list --after ID'],
+  ['--update', changeExistingHint],
+  ['--where', 'To select plants: plants list --search TEXT --tag TEXT'],
+
+  ['count --group-by', 'To count by a field: plants count --by tag'],
+  ['create --data', jsonHint],
+  ['create --json', jsonHint],
+  ['delete --all', 'For all plants: plants list | plants delete - --yes'],
+  ['import --force', changeExistingHint],
+  ['import --id', columnsHint],
+  ['import --name', columnsHint],
+  ['import --no-header', 'To name the columns of such a table: --columns id,name,tag'],
+  ['import --overwrite', changeExistingHint],
+  ['list -n', 'For the first plants only: plants list --limit 10'],
+  ['serve --listen', 'To choose an address: plants serve --host HOST --port PORT'],
+  ['tokens create --name', 'To name a token: plants tokens create --note TEXT'],
+  ['tokens create --scope', 'To choose rights: plants tokens create --allow create,read'],
+  [
+    'update --id',
+    'An id cannot be changed: create the plant under another id, and delete this one',
+  ],
+])
+
+/** @param path the words that select the command, or "" for the program itself */
+export function findFamiliarHint(word: string, path: string): string | undefined {
+  const hint = familiarWords.get(`${path} ${word}`.trim())
+  // The commands of other programs are none of `plants stores`.
+  return hint ?? (word.startsWith('-') ? familiarWords.get(word) : undefined)
+}
