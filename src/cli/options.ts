@@ -88,7 +88,7 @@ export function parseRights(flag: string, text: string): readonly Right[] {
   return rights.filter((right) => chosenRights.includes(right))
 }
 
-export function parseId(flag: string, text: string): bigint {
+function parseId(flag: string, text: string): bigint {
   const id = parseDecimalId(text)
   if (id !== undefined) return id
   throw createValueError(flag, 'an id in plain digits', text, '1')

@@ -26,8 +26,6 @@ export interface InputOptions {
   columns?: readonly string[] | undefined
   /** A record without an id stands for the plant that has its name. */
   byName?: true | undefined
-  /** The id of the first record. A record without an id gets its own by counting from here. */
-  idFrom?: bigint | undefined
   /** With `update`, a record may lack its name or tag, which then stay as they are stored. */
   ifExists: 'same' | 'skip' | 'update'
 }
@@ -102,8 +100,6 @@ export interface FieldReader<R extends RawRecord = RawRecord> {
   /** The names of columns or keys that were not read so far, for a warning. */
   readonly unreadNames: ReadonlySet<string>
   read(chunk: RawChunk<R>): Chunk
-  /** Reads the id that a rejects file has for a record; undefined without such a column or key. */
-  readCountedId(record: RawRecord): unknown
 }
 
 /** An input may have millions of names that are not read. */

@@ -8,12 +8,10 @@ import type { Cells, Header, InputOptions } from './chunk.js'
 
 /** The columns that a rejects file has before the columns of its input. */
 export const rejectColumns = ['rejected_line', 'rejected_reason']
-/** With `--id-from`, this is the third one. */
-export const countedIdName = 'rejected_id'
 
 /** Whether a column or a key was added by a rejects file, and so has no field of a plant. */
 export function isRejectsName(name: string): boolean {
-  return /^rejected_(?:line|reason|id|text)$/.test(foldName(name))
+  return /^rejected_(?:line|reason|text)$/.test(foldName(name))
 }
 
 /** Whether an object has only what a rejects file says of a line that is not JSON. */
@@ -92,18 +90,9 @@ function listOwnColumns(names: readonly string[]): number[] {
   return [...names.keys()].filter((column) => !isRejectsName(names[column] ?? ''))
 }
 
-/** The two ways to an id. */
-export const idOptionsHint =
-  'If the plants have no ids, add --by-name, or for one plant for each record, --id-from 1'
-
-/** Whether a record without an id gets one. */
-export function assignsIds({ byName, idFrom }: InputOptions): boolean {
-  return byName === true || idFrom !== undefined
-}
-
 /** Whether no option says where the ids are, or that there are none. */
 export function needsOwnIds(options: InputOptions): boolean {
-  return !assignsIds(options) && options.map.id === undefined && !options.columns
+  return !options.byName && options.map.id === undefined && !options.columns
 }
 
 /**
@@ -115,10 +104,10 @@ export function findMissingNames(
   hasName: (name: string) => boolean,
   options: InputOptions,
 ): WantedName[] {
-  const { map, ifExists } = options
+  const { map, byName = false, ifExists } = options
   const wantedNames = listWantedNames(options)
   const hasTag = wantedNames.some(({ field, name }) => field === 'tag' && hasName(name))
-  const isOptional = { id: assignsIds(options), name: ifExists === 'update' && hasTag, tag: true }
+  const isOptional = { id: byName, name: ifExists === 'update' && hasTag, tag: true }
   return fieldNames.flatMap((field) => {
     const names = map[field]
     if (!names?.length && isOptional[field]) return []

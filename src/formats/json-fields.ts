@@ -12,17 +12,10 @@ import {
   type InputOptions,
   maxUnreadNames,
   type RawChunk,
-  type RawRecord,
   type ReadProblem,
   recordTooLargeReason,
 } from './chunk.js'
-import {
-  countedIdName,
-  isRejectedText,
-  joinNames,
-  listNames,
-  replaceRejectedTextHint,
-} from './columns.js'
+import { isRejectedText, joinNames, listNames, replaceRejectedTextHint } from './columns.js'
 import { KeyFinder } from './keys.js'
 
 export class JsonFields implements FieldReader<string | null> {
@@ -46,14 +39,6 @@ export class JsonFields implements FieldReader<string | null> {
       if (problem) chunk.addProblem(problem, record, line)
     }
     return chunk
-  }
-
-  /** Reads the id from a line of a rejects file. */
-  readCountedId(record: RawRecord): unknown {
-    // Most lines do not have the key, and need not be parsed again.
-    if (typeof record !== 'string' || !record.includes(`"${countedIdName}"`)) return undefined
-    const result = parseJson(record, { idKey: countedIdName })
-    return 'value' in result && isObject(result.value) ? result.value[countedIdName] : undefined
   }
 
   /** @returns why the record cannot be read; undefined if it was added to the chunk */

@@ -95,7 +95,7 @@ function chooseHint(
   const mapped = missingNames.find(({ field }) => map[field]?.length)
   if (mapped) return `Correct ${mapped.field}=${value} in --map. ${askHint}`
   if (missingNames.every(({ field }) => field === 'id'))
-    return `Add --map id=${value}, or without ids --by-name, or for one plant for each record --id-from 1`
+    return `Add --map id=${value}, or without ids --by-name`
   return `Add --map name=${value},tag=${value},id=${value}. ${askHint}`
 }
 

@@ -10,9 +10,8 @@ import {
   type Header,
   maxUnreadNames,
   type RawChunk,
-  type RawRecord,
 } from './chunk.js'
-import { countedIdName, foldName, joinNames } from './columns.js'
+import { joinNames } from './columns.js'
 import { isRoundedNumber, parseIdCell } from './parse-id-cell.js'
 
 export class TableFields implements FieldReader<Cells> {
@@ -22,7 +21,6 @@ export class TableFields implements FieldReader<Cells> {
   readonly #idColumn: number
   readonly #nameColumns: readonly number[]
   readonly #tagColumn: number
-  readonly #countedIdColumn: number
   readonly #isUpdate: boolean
 
   /** @param header undefined for a table without rows */
@@ -34,7 +32,6 @@ export class TableFields implements FieldReader<Cells> {
     this.#idColumn = columns.get('id')?.[0] ?? -1
     this.#nameColumns = columns.get('name') ?? []
     this.#tagColumn = columns.get('tag')?.[0] ?? -1
-    this.#countedIdColumn = names.findIndex((name) => foldName(name) === countedIdName)
     this.#isUpdate = isUpdate
   }
 
@@ -48,13 +45,6 @@ export class TableFields implements FieldReader<Cells> {
       if (line > this.#headerLine) this.#readRow(assertDefined(rows[index]), line, chunk)
     }
     return chunk
-  }
-
-  /** @returns null for an empty cell, and undefined without a column for it */
-  readCountedId(row: RawRecord): unknown {
-    if (this.#countedIdColumn === -1) return undefined
-    const cell = row?.[this.#countedIdColumn]
-    return typeof cell === 'string' ? parseIdCell(cell) : null
   }
 
   #readRow(row: Cells, line: number, chunk: Chunk): void {

@@ -2,7 +2,7 @@ import type { InputOptions } from '../formats/chunk.js'
 
 /** The options that are answers of a person in the dialogue. */
 export type ImportAnswers = Partial<
-  Pick<InputOptions, 'encoding' | 'sheet' | 'columns' | 'map' | 'byName' | 'idFrom'>
+  Pick<InputOptions, 'encoding' | 'sheet' | 'columns' | 'map' | 'byName'>
 >
 
 /**

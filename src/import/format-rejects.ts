@@ -3,8 +3,8 @@
  * a table or NDJSON, so that a person can correct the records and import the file.
  */
 import { createUsageError } from '../errors.js'
-import type { Cell, FormatReader, InputOptions, RawRecord } from '../formats/chunk.js'
-import { countedIdName, isRejectsName, rejectColumns } from '../formats/columns.js'
+import type { Cell, FormatReader, RawRecord } from '../formats/chunk.js'
+import { isRejectsName, rejectColumns } from '../formats/columns.js'
 import { formatTableCell, spreadsheetError } from '../formats/write.js'
 import { parseJson } from '../plant/json.js'
 import type { RecordProblem } from './rejection-cause.js'
@@ -13,27 +13,23 @@ export interface RejectedRecord extends RecordProblem {
   /** The line of the input in which the record begins. */
   line: number
   raw: RawRecord
-  /** The id that `--id-from` gives to the record if it has none; undefined without the option. */
-  countedId?: bigint | undefined
 }
 
 /** Formats rejected records as rows of a table, or as lines of NDJSON, with their reasons. */
 export function formatRejectedRecords(
   rejections: readonly RejectedRecord[],
   { header, delimiter }: FormatReader,
-  { idFrom }: Pick<InputOptions, 'idFrom'>,
 ): string {
   const { names = [], columns } = header ?? {}
   const stringColumns = [...(columns?.get('name') ?? []), ...(columns?.get('tag') ?? [])]
   const areRejectsNames = names.map(isRejectsName)
   const rows = rejections.map((record) => {
-    const { line, raw, message, countedId } = record
+    const { line, raw, message } = record
     if (raw === null || typeof raw === 'string') return formatJsonLine(record, raw ?? '')
     const cells = Array.from(raw, (cell, column) =>
       stringColumns.includes(column) ? markUnusable(cell) : cell,
     ).filter((_, column) => !areRejectsNames[column])
-    const ids = idFrom === undefined ? [] : [countedId?.toString()]
-    return formatRow([String(line), message, ...ids, ...cells], delimiter)
+    return formatRow([String(line), message, ...cells], delimiter)
   })
   return rows.join('')
 }
@@ -49,14 +45,10 @@ function markUnusable(cell: Cell): Cell {
 }
 
 /** Formats the header of a table, with a byte order mark for spreadsheets. NDJSON has none. */
-export function formatRejectsHeader(
-  { header, delimiter }: FormatReader,
-  { idFrom }: Pick<InputOptions, 'idFrom'>,
-): string {
+export function formatRejectsHeader({ header, delimiter }: FormatReader): string {
   if (!header) return ''
   const names = header.names.filter((name) => !isRejectsName(name))
-  const idColumn = idFrom === undefined ? [] : [countedIdName]
-  return `\ufeff${formatRow([...rejectColumns, ...idColumn, ...names], delimiter)}`
+  return `\ufeff${formatRow([...rejectColumns, ...names], delimiter)}`
 }
 
 /**
@@ -70,7 +62,7 @@ export function assertSameHeader(
   firstReader: FormatReader,
   name: string,
 ): void {
-  const [header, firstHeader] = [reader, firstReader].map((input) => formatRejectsHeader(input, {}))
+  const [header, firstHeader] = [reader, firstReader].map(formatRejectsHeader)
   if (header === firstHeader) return
   throw createUsageError(
     `${name} has another header, so its rejected records need a file of their own`,
@@ -113,16 +105,14 @@ function formatRow(cells: readonly Cell[], delimiter = ','): string {
  * that an earlier rejects file has added. A line that is no object becomes the string
  * `rejected_text`.
  */
-function formatJsonLine({ line, message, countedId }: RejectedRecord, raw: string): string {
+function formatJsonLine({ line, message }: RejectedRecord, raw: string): string {
   const text = raw.replace(/[\r\n]/g, ' ').trim()
   const isObject = text.startsWith('{') && 'value' in parseJson(text)
   const members = isObject
     ? text.slice(1, -1).replace(membersOfRejectsFile, '').trim()
     : text && `"rejected_text":${JSON.stringify(text)}`
   const reason = JSON.stringify(message)
-  const id = countedId === undefined ? '' : `,"${countedIdName}":${countedId}`
-  return `{"rejected_line":${line},"rejected_reason":${reason}${id}${members && `,${members}`}}\n`
+  return `{"rejected_line":${line},"rejected_reason":${reason}${members && `,${members}`}}\n`
 }
 
-const membersOfRejectsFile =
-  /^"rejected_line":\d+,"rejected_reason":"(?:[^"\\]|\\.){0,2000}",?(?:"rejected_id":-?\d+,?)?/
+const membersOfRejectsFile = /^"rejected_line":\d+,"rejected_reason":"(?:[^"\\]|\\.){0,2000}",?/

@@ -25,7 +25,7 @@ import {
 import { assertUnchanged, type ImportInput } from './input-file.js'
 import { InputNotes } from './input-notes.js'
 import { type ImportPlan, type InputReader, openInput } from './inputs.js'
-import { Mapper, type MapperState } from './map-record.js'
+import { mapRecords } from './map-record.js'
 import type { MappedChange } from './mapped-change.js'
 import type { PlantNames } from './names.js'
 import { addOutcomes, findRejections, isAnswered, mergeOutcomes } from './outcomes.js'
@@ -57,8 +57,6 @@ interface ImportParts {
 interface RecordPosition {
   file: string
   line: number
-  /** How many records precede it in all inputs. */
-  number: number
 }
 
 /** A chunk whose records are mapped to changes, perhaps before the previous chunk is stored. */
@@ -66,13 +64,10 @@ interface MappedChunk {
   chunk: Chunk
   /** For each record, its change, or the reason why it is rejected. */
   results: readonly (MappedChange | RecordProblem)[]
-  /** How many records precede the chunk in all inputs. */
-  firstNumber: number
 }
 
 export class Importer {
   readonly #parts: ImportParts
-  readonly #mapperState: MapperState
   #input = 0
   #reader: InputReader | undefined
   /** The first record without an answer, if the last chunk has one. */
@@ -84,7 +79,6 @@ export class Importer {
 
   constructor(parts: ImportParts) {
     this.#parts = parts
-    this.#mapperState = { recordCount: 0, names: parts.names }
   }
 
   /** How much of the inputs is read, from 0 to 1; undefined if that is not known. */
@@ -124,46 +118,37 @@ export class Importer {
     reader: InputReader,
     write: Store['write'],
   ): Promise<void> {
-    const mapper = new Mapper(this.#parts.plan, reader, this.#mapperState)
-    for await (const mappedChunk of readAhead(this.#mapChunks(reader, mapper))) {
+    for await (const mappedChunk of readAhead(this.#mapChunks(reader))) {
       assertUnchanged(input)
       this.notes.noteRows(mappedChunk.chunk, reader, input.name)
       // If all rows of a chunk were left out, it has no records.
       if (mappedChunk.chunk.length > 0)
-        await this.#importChunk(mappedChunk, { input, reader, mapper, write })
+        await this.#importChunk(mappedChunk, { input, reader, write })
     }
   }
 
-  async *#mapChunks({ chunks }: InputReader, mapper: Mapper): AsyncGenerator<MappedChunk> {
+  async *#mapChunks({ chunks }: InputReader): AsyncGenerator<MappedChunk> {
+    const { plan, names, maxRecords } = this.#parts
     for await (const wholeChunk of chunks)
-      for (const chunk of wholeChunk.split(this.#parts.maxRecords)) {
-        const firstNumber = this.#mapperState.recordCount
-        yield { chunk, results: mapper.map(chunk), firstNumber }
-      }
+      for (const chunk of wholeChunk.split(maxRecords))
+        yield { chunk, results: mapRecords(chunk, plan, names) }
   }
 
   async #importChunk(
-    { chunk, results, firstNumber }: MappedChunk,
-    { input, reader, mapper, write }: ImportSource,
+    { chunk, results }: MappedChunk,
+    { input, reader, write }: ImportSource,
   ): Promise<void> {
-    const { plan, rejectsFile, listener } = this.#parts
+    const { rejectsFile, listener } = this.#parts
     const changes = results.filter(isChange)
     const outcomes = mergeOutcomes(chunk, results, await this.#write(changes, write))
-    const rejections = findRejections(chunk, outcomes).map((rejection) => ({
-      ...rejection,
-      countedId: mapper.findCountedId(rejection.raw, firstNumber + rejection.index),
-    }))
+    const rejections = findRejections(chunk, outcomes)
     addOutcomes(this.counts, outcomes)
     if (rejectsFile && rejections.length > 0)
-      rejectsFile.append(
-        formatRejectsHeader(reader, plan),
-        formatRejectedRecords(rejections, reader, plan),
-      )
+      rejectsFile.append(formatRejectsHeader(reader), formatRejectedRecords(rejections, reader))
     await listener.reportChunk(outcomes, rejections, this, input.name)
     const unanswered = outcomes.findIndex((outcome) => !isAnswered(outcome))
     if (unanswered === -1) return
-    const line = assertDefined(chunk.lines[unanswered])
-    this.position = { file: input.name, line, number: firstNumber + unanswered }
+    this.position = { file: input.name, line: assertDefined(chunk.lines[unanswered]) }
     // A change that may be stored decides the exit code, wherever it is in the chunk.
     const unknown = outcomes.find(({ type }) => type === 'unknown')
     const outcome = unknown ?? assertDefined(outcomes[unanswered])
@@ -187,7 +172,6 @@ export class Importer {
 interface ImportSource {
   input: ImportInput
   reader: InputReader
-  mapper: Mapper
   write: Store['write']
 }
 

@@ -103,13 +103,12 @@ export function isAnswered({ type }: RecordOutcome): boolean {
 export function findRejections(
   { records, lines }: Chunk,
   outcomes: readonly RecordOutcome[],
-): (RejectedRecord & { index: number })[] {
-  const rejections: (RejectedRecord & { index: number })[] = []
+): RejectedRecord[] {
+  const rejections: RejectedRecord[] = []
   for (const [index, outcome] of outcomes.entries()) {
     if (outcome.type !== 'rejected') continue
     const { kind, error, message, rejectionCause } = outcome.problem
     rejections.push({
-      index,
       line: assertDefined(lines[index]),
       raw: assertDefined(records[index]),
       kind,

@@ -26,7 +26,7 @@ export async function findNextId(
   throw new PlantsError(
     'conflict',
     `No greater id is left: a plant has the greatest one, ${largestId}`,
-    { hint: 'Choose an id that no plant has, with --id or, for an import, with --id-from' },
+    { hint: 'Choose an id that no plant has, with --id' },
   )
 }
 

@@ -9,14 +9,14 @@
  * a plant already, and chooses the name among columns without names.
  */
 import type { Cells, Sample } from '../../formats/chunk.js'
-import { assignsIds, foldName, needsOwnIds } from '../../formats/columns.js'
+import { foldName, needsOwnIds } from '../../formats/columns.js'
 import { findHeader, findLikeliestHeader } from '../../formats/header.js'
 import { type Column, describeColumns } from '../../formats/sample.js'
 import { applyAnswers, type ImportAnswers } from '../../import/answers.js'
 import type { ImportPlan } from '../../import/inputs.js'
 import { type FieldName, fieldNames } from '../../plant/fields.js'
 import type { CommandContext } from '../context.js'
-import { countNames, findNextIdOfStore } from './count-names.js'
+import { countNames } from './count-names.js'
 import {
   guessIdColumn,
   guessIsHeaderless,
@@ -26,13 +26,7 @@ import {
   hasIntegers,
   isGenusColumn,
 } from './guess-columns.js'
-import {
-  askForColumn,
-  askForSheet,
-  createStoppedError,
-  otherChoices,
-  showLines,
-} from './questions.js'
+import { askForColumn, askForSheet, otherChoices, showLines } from './questions.js'
 
 /**
  * Asks for the sheet and the columns that the options do not name.
@@ -73,7 +67,7 @@ function findFieldsToAsk(columns: readonly Column[], plan: ImportPlan): FieldNam
   if (unclearFields.some((field) => plan.map[field] !== undefined)) return []
   if (unclearFields.includes('name') && findOtherColumns(columns, unclearFields, plan).length === 0)
     return []
-  const needsNoIds = assignsIds(plan) && countColumns(columns, 'id') === 0
+  const needsNoIds = plan.byName === true && countColumns(columns, 'id') === 0
   const fieldsToAsk = unclearFields.filter((field) => field !== 'id' || !needsNoIds)
   // A plant needs no tag, so a file that only lacks tags can be imported without a question.
   const isOnlyTagMissing = fieldsToAsk.join() === 'tag' && countColumns(columns, 'tag') === 0
@@ -163,28 +157,20 @@ class ColumnDialogue {
   async #askForId(): Promise<ImportAnswers> {
     const columns = this.#findRemainingColumns().filter(hasIntegers)
     const column = guessIdColumn(columns, this.#isHeaderless)
-    // With `--if-exists update` or `skip`, an import counts no ids.
-    const mayCount = this.#plan.ifExists === 'same'
-    const guess = column ?? (await this.#guessWayToId(mayCount))
-    const { stop, byName, byRow } = otherChoices
-    const choicesBefore = guess === 'stop' ? [stop] : []
-    const choices = [...choicesBefore, ...columns, byName, ...(mayCount ? [byRow] : [])]
-    const answer = await this.#askForColumn('the id', choices, guess)
-    if (answer === 'stop') throw createStoppedError()
+    if (!column) await this.#showStoredNames()
+    const choices = [...columns, otherChoices.byName]
+    const answer = await this.#askForColumn('the id', choices, column ?? 'byName')
     if (typeof answer === 'object') this.#chosenColumns.set('id', [answer])
-    if (answer === 'byRow') return { idFrom: await findNextIdOfStore(this.#context) }
     return answer === 'byName' ? { byName: true } : {}
   }
 
-  /** If names are stored already, the list was imported before, and must not be stored twice. */
-  async #guessWayToId(mayCount: boolean): Promise<'byName' | 'byRow' | 'stop'> {
+  /** If names are stored already, the list was imported before. */
+  async #showStoredNames(): Promise<void> {
     const plan = applyAnswers(this.#plan, { ...this.#buildAnswers(), byName: true })
-    const { nameCount, storedCount, areRepeated } = await countNames(plan, this.#context)
-    if (storedCount === 0) return areRepeated && mayCount ? 'byRow' : 'byName'
-    const lines = [`${storedCount} of the ${nameCount} names are stored already.`]
-    if (areRepeated) lines.push('The command that was printed the last time continues that import.')
-    await showLines([lines.join(' ')], this.#context.io)
-    return areRepeated ? 'stop' : 'byName'
+    const { nameCount, storedCount } = await countNames(plan, this.#context)
+    if (storedCount === 0) return
+    const line = `${storedCount} of the ${nameCount} names are stored already.`
+    await showLines([line], this.#context.io)
   }
 
   async #askForTag(): Promise<void> {

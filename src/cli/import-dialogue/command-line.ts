@@ -24,7 +24,7 @@ export function buildCommandLine(
 }
 
 function toOptions(answers: ImportAnswers): Record<string, string | undefined> {
-  const { encoding, sheet, columns, map, idFrom } = answers
+  const { encoding, sheet, columns, map } = answers
   const pairs = Object.entries(map ?? {}).flatMap(([field, columns]) =>
     columns.length === 0 ? `${field}=` : columns.map((column) => `${field}=${column}`),
   )
@@ -34,7 +34,6 @@ function toOptions(answers: ImportAnswers): Record<string, string | undefined> {
     '--columns': columns?.join(','),
     // The only answer about the columns may be that there are no ids.
     '--map': pairs.length === 0 ? undefined : pairs.join(','),
-    '--id-from': idFrom?.toString(),
   }
 }
 

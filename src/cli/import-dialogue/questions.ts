@@ -11,16 +11,14 @@ import type { Io } from '../../platform/io.js'
 import { askToChoose, type Choice } from '../prompts.js'
 
 /** An answer that names no column. */
-type OtherAnswer = 'none' | 'byName' | 'byRow' | 'firstRow' | 'stop'
+type OtherAnswer = 'none' | 'byName' | 'firstRow'
 
 /** The choices that name no column. */
 export const otherChoices = {
   noTag: { value: 'none', name: 'No tag' },
   noRest: { value: 'none', name: 'No other column' },
-  byName: { value: 'byName', name: 'No id: one plant for each name' },
-  byRow: { value: 'byRow', name: 'No id: one plant for each row' },
+  byName: { value: 'byName', name: 'My list has no ids' },
   firstRow: { value: 'firstRow', name: 'The first row is a plant already' },
-  stop: { value: 'stop', name: 'Stop' },
 } satisfies Record<string, Choice<OtherAnswer>>
 
 /** @param guess the answer that Enter gives */
@@ -112,6 +110,6 @@ export async function showLines(lines: readonly string[], io: Io): Promise<void>
   await io.stderr.log(lines.map((line) => `${toPrintable(line, io)}\n`).join(''))
 }
 
-export function createStoppedError(): PlantsError {
+function createStoppedError(): PlantsError {
   return new PlantsError('interrupted', 'Stopped, nothing was imported')
 }

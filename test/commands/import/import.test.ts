@@ -158,32 +158,6 @@ describe('an import of records without ids', () => {
     [what: string, flags: string, before: string, input: string, counts: object, after: string]
   >([
     [
-      'counts no id above the largest one',
-      '--id-from 9223372036854775806',
-      '',
-      `${a}${b}${c}`,
-      { created: 2, ...one(409) },
-      buildPlantLine('9223372036854775806', 'A') + buildPlantLine(largest, 'B'),
-    ],
-    [
-      'counts all records, also those that have an id or are rejected, and null is no id',
-      '--id-from -1',
-      '',
-      `${a}${buildPlantLine(10, 'B')}${c}{"id":null,"name":"D"}\n{"id":"5","name":"E"}\n{}\n${b}`,
-      { created: 5, rejected: { 422: 2 } },
-      [[-1, 'A'] as const, [1, 'C'] as const, [2, 'D'] as const, [5, 'B'] as const]
-        .map(([id, name]) => buildPlantLine(id, name))
-        .join('') + buildPlantLine(10, 'B'),
-    ],
-    [
-      'rejects a record whose counted id another plant has, and skips one whose plant is equal',
-      '--id-from 6 plants',
-      z7 + buildPlantLine(8, 'C'),
-      'name\nA\nB\nC\n',
-      { created: 1, skipped: 1, ...one(409) },
-      buildPlantLine(6, 'A') + z7 + buildPlantLine(8, 'C'),
-    ],
-    [
       'generates ids for new names, and updates others',
       '--by-name --if-exists update',
       z7,
@@ -239,14 +213,6 @@ describe('an import of records without ids', () => {
       expect(await user.import(`${files} --by-name`)).toMatchObject({ code: 0, created: 4 })
       const ids = parseObjects(await user.list()).map(({ id }) => id)
       expect(ids).toEqual([3, 7, 8, 9])
-    },
-  )
-
-  test.each(['--by-name', '--if-exists skip', '--if-exists update'])(
-    'takes no --id-from together with %s',
-    async (flags) => {
-      const err = expect.stringContaining(' cannot be used ')
-      expect(await user.import(`--id-from 1 ${flags}`, `${a}`)).toEqual({ code: 2, err })
     },
   )
 })

@@ -33,11 +33,11 @@ test('an exact key comes first, before several keys that match it', async () => 
 test('an import does not read a key that --map leaves out or replaces', async () => {
   const user = new ImportSandbox()
   const record = '{"id":7,"name":"Fern","tag":"wet","Kind":"Moss"}'
-  const { out } = await user.run(['import', '--map', 'id=,tag=,name=kind', '--id-from', '40'], {
+  const { out } = await user.run(['import', '--map', 'id=,tag=,name=kind', '--by-name'], {
     stdin: record,
   })
   expect(out).toContain('"created":1')
-  expect(await user.list()).toBe('{"id":40,"name":"Moss"}\n')
+  expect(await user.list()).toBe('{"id":1,"name":"Moss"}\n')
   const { rejected } = await user.import('--map name=kind', `${record}\n{"id":8,"name":"Ivy"}`)
   expect(rejected).toEqual({ 422: 1 })
 })

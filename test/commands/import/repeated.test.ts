@@ -32,79 +32,6 @@ async function interrupt(command: string, stdin?: string) {
   return user.import(command, stdin, { now, signal: stop.signal })
 }
 
-describe('a list with counted ids', () => {
-  const command = 'list.csv --id-from 1'
-
-  test('stores nothing under another id if a row is inserted above', async () => {
-    user.write('list.csv', 'name\nFern\nMoss\nRose\n')
-    expect(await user.import(command)).toMatchObject({ code: 0, created: 3 })
-    user.write('list.csv', 'name\nAloe\nFern\nMoss\nRose\n')
-    // The last row has an id that no plant has: it is the one row that nobody can tell from a new one.
-    expect(await user.import(command)).toMatchObject({ created: 1, rejected: { 409: 3 } })
-    expect(await listNames()).toEqual(['1,Fern,', '2,Moss,', '3,Rose,', '4,Rose,'])
-  })
-
-  test('gives each row its id, also if a row is corrected later', async () => {
-    user.write('list.csv', 'name,tag\nFern,\n,wet\nMoss,\nRose,\nAloe,\n')
-    expect(await user.import(command)).toMatchObject({ created: 4, rejected: { 422: 1 } })
-    user.write('list.csv', 'name,tag\nFern,\nSedge,wet\nMoss,\nRose,\nAloe,\n')
-    expect(await user.import(command)).toMatchObject({ code: 0, created: 1, skipped: 4 })
-    expect(await listNames()).toEqual(['1,Fern,', '2,Sedge,wet', '3,Moss,', '4,Rose,', '5,Aloe,'])
-  })
-
-  test.each([
-    [
-      'list.csv',
-      'id,name,tag\n,Fern,\nx,Moss,\n,,wet\n9,Rose,\n,Fern,\n',
-      [/,x,/, ',,'],
-      [/,4,,,wet\n/, ',4,,Fern,\n'],
-    ],
-    [
-      'list.ndjson',
-      '{"name":"Fern"}\n{"id":"x","name":"Moss"}\n{"name":1}\n{"id":9,"name":"Rose"}\n{"name":"Fern"}\n',
-      [/"id":"x",/, ''],
-      [/"name":1/, '"name":"Fern"'],
-    ],
-  ] as [string, string, ...[RegExp, string][]][])(
-    'has its ids in the rejects file, although an equal plant has another one: %s',
-    async (file, text, ...corrections) => {
-      const rejects = `bad.${file.split('.')[1]}`
-      user.write(file, text)
-      const flags = '--id-from 2'
-      const first = await user.import(`${file} ${flags} --rejects ${rejects}`)
-      expect(first).toMatchObject({ code: 6, created: 3, rejected: { 422: 2 } })
-      let corrected = user.read(rejects)
-      for (const [pattern, text] of corrections) corrected = corrected.replace(pattern, text)
-      user.write(rejects, corrected)
-      const again = await user.import(`${rejects} ${flags} --rejects more`)
-      expect(again).toMatchObject({ code: 0, created: 2 })
-      expect(await listNames()).toEqual(['2,Fern,', '3,Moss,', '4,Fern,', '6,Fern,', '9,Rose,'])
-    },
-  )
-
-  test('counts none in a rejects file, where a record without both ids is rejected', async () => {
-    user.write('bad.csv', 'rejected_line,rejected_reason,rejected_id,name\n2,x,7,Fern\n,,,Moss\n')
-    const result = await user.import('bad.csv --id-from 1 --rejects again.csv')
-    expect(result).toMatchObject({ created: 1, rejected: { 422: 1 } })
-    expect(user.read('again.csv')).toMatch(/\n3,.*the id is missing.*,,Moss\n$/)
-    expect(await listNames()).toEqual(['7,Fern,'])
-  })
-
-  test('counts a record that cannot be read, so that its correction moves no id', async () => {
-    user.write('list.ndjson', '{"name":\n{"name":"Fern"}\n')
-    expect(await user.import('list.ndjson --id-from 1')).toMatchObject({ code: 6, created: 1 })
-    expect(await listNames()).toEqual(['2,Fern,'])
-  })
-
-  test('of several files is one list', async () => {
-    user.write('one', 'id,name\nx,Bad\n,Fern\n')
-    user.write('two', 'id,name\n,Moss\n')
-    expect(await user.import('one two --id-from 1')).toMatchObject({ code: 6, created: 2 })
-    expect(await user.import('one two --id-from 1')).toMatchObject({ code: 6, skipped: 2 })
-    expect(await listNames()).toEqual(['2,Fern,', '3,Moss,'])
-  })
-})
-
 describe('a list by name', () => {
   test('with both kinds of records may reject on repetition what it stored', async () => {
     user.write('list.csv', 'id,name\n,Fern\n7,Fern\n')
@@ -227,10 +154,13 @@ describe('an import that was interrupted', () => {
 })
 
 test('two imports of one list at once store each record once', async () => {
-  const lines = Array.from({ length: 3000 }, (_, index) => `{"name":"Fern ${index % 1000}"}\n`)
+  const lines = Array.from(
+    { length: 3000 },
+    (_, index) => `{"id":${index},"name":"Fern ${index % 1000}"}\n`,
+  )
   user.write('list', lines.join(''))
   const results = await Promise.all(
-    [1, 2].map(async (n) => (await user.run(`import list --id-from 5 --rejects bad${n}`)).code),
+    [1, 2].map(async (n) => (await user.run(`import list --rejects bad${n}`)).code),
   )
   expect(results).toEqual([0, 0])
   expect(countPlants(user.store)).toBe(3000)

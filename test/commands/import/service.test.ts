@@ -74,8 +74,8 @@ describe('an import into a service', () => {
   test('sends a key that is made of the plant', async () => {
     const service = await startPlantService()
     const user = importerAt(service.address)
-    user.write('list.csv', 'name,tag\nFern,wet\n')
-    await user.import('list.csv --id-from 7')
+    user.write('list.csv', 'id,name,tag\n7,Fern,wet\n')
+    await user.import('list.csv')
     const plant = '{"id":7,"name":"Fern","tag":"wet"}'
     const key = createHash('sha256').update(plant).digest('base64url')
     expect(service.receivedCreates.map((post) => post.key)).toEqual([key])
@@ -124,16 +124,6 @@ describe('an import that ends at a service is continued by the same command, if'
     expect(await user.import(all)).toMatchObject(complete)
     expect(service.createdIds).toEqual(once)
   })
-
-  test('the responses to creates with counted ids are lost', async () => {
-    const { service, user, mend } = await illService(() => 'lose', { start: 0 })
-    writeLines(user.home, ['{"name":"Fern"}', '{"name":"Fern"}'], 'names.ndjson')
-    const command = 'names.ndjson --id-from 1'
-    expect(await user.import(`${command} --timeout 1s`)).toMatchObject({ code: 5, unknown: 2 })
-    mend()
-    expect(await user.import(command)).toMatchObject({ code: 0, created: 2 })
-    expect(service.createdIds).toEqual(new Set(['1', '2']))
-  })
 })
 
 test('at a service without keys and without reading, the rest is imported from the line that the error names', async () => {
@@ -147,17 +137,15 @@ test('at a service without keys and without reading, the rest is imported from t
   const { service, user, mend } = await illService(behave, { start: 0, isKeyed: false })
   // Of a plant that exists, the import learns that this service does not let it read.
   service.createdIds.add('7')
-  user.write('list.csv', 'name\n\nAloe\nFern\nMoss\nFern\nFern\n')
-  const command = 'list.csv --id-from 7'
+  user.write('list.csv', 'id,name\n\n7,Aloe\n8,Fern\n9,Moss\n10,Fern\n11,Fern\n')
+  const command = 'list.csv'
   const first = await user.import(`${command} --rejects bad`)
   expect(first).toMatchObject({ code: 5, created: 2, rejected: { 409: 1 } })
-  expect(first.err).toContain(
-    'The import ended at list.csv:6: import the rest from there with --id-from 10\n',
-  )
+  expect(first.err).toContain('The import ended at list.csv:6: import the rest from there\n')
   expect(user.read('bad')).toMatch(/\n3,.*,7,Aloe\n$/)
   mend()
-  user.write('rest.csv', 'name\nFern\nFern\n')
-  expect(await user.import('rest.csv --id-from 10')).toMatchObject({ code: 0, created: 2 })
+  user.write('rest.csv', 'id,name\n10,Fern\n11,Fern\n')
+  expect(await user.import('rest.csv')).toMatchObject({ code: 0, created: 2 })
   expect(service.createdIds).toEqual(new Set(['7', '8', '9', '10', '11']))
   // The same command cannot ask what is stored.
   expect(await user.import(command)).toMatchObject({ code: 6, rejected: { 409: 5 } })

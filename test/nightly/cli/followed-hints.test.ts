@@ -27,7 +27,7 @@ const generated = [
   { id: 1, name: 'Rose', tag: 'red' },
   { id: 2, name: 'Fern' },
 ]
-const generating = { '--by-name': generated, '--id-from 1': generated }
+const generating = { '--by-name': generated }
 const names = 'name,tag\nRose,red\nFern,\n'
 const textIds = 'id,name,tag\nx1,Rose,red\nx2,Fern,\n'
 const failingCommands: FailingCommand[] = [
@@ -50,7 +50,7 @@ const failingCommands: FailingCommand[] = [
     title: 'No row has an id that is a number',
     files: { 'a.csv': textIds },
     command: 'plants import a.csv -s garden.db',
-    ways: { '--map id= --by-name': generated, '--map id= --id-from 1': generated },
+    ways: { '--map id= --by-name': generated },
   },
   {
     title: 'No row has an id',

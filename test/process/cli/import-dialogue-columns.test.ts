@@ -1,5 +1,4 @@
 import { expect, test } from 'vitest'
-import { countPlants } from '../../helpers/sandbox/import-sandbox.js'
 import { toJsonResult } from '../../helpers/sandbox/sandbox.js'
 import { buildRows, buildWorkbook } from '../../helpers/sandbox/workbook.js'
 import { createSandboxWithFile, down, enter, noColor, up } from './import-dialogue-steps.js'
@@ -172,20 +171,12 @@ test('a dialogue names a column by its number if its name is empty, or occurs tw
 
 const week = 'Plant,Bed\nFern,1\nMoss,2\n'
 
-test.each([
-  { what: 'each name', list: week, marked: 'No id: one plant for each name', end: 0 },
-  {
-    what: 'each row if a name occurs twice, also far below',
-    list: `Plant,Bed\n${Array.from({ length: 40 }, (_, index) => `p${index},1\n`).join('')}p3,2\n`,
-    marked: 'No id: one plant for each row',
-    end: 0,
-  },
-])('a dialogue proposes one plant for $what', async ({ list, marked, end }) => {
-  const user = createSandboxWithFile(list)
+test('a dialogue proposes that a list without integers has no ids', async () => {
+  const user = createSandboxWithFile(week)
   const session = user.terminal('import list.csv', noColor)
-  await session.answer(['the name?', enter], [`❯ ${marked}`, enter])
-  await session.answer(['the tag?', enter], ['Import ', enter])
-  expect((await session.ended).code).toBe(end)
+  await session.answer(['the name?', enter], ['❯ My list has no ids', enter])
+  await session.answer(['the tag?', enter], ['Import 2 plants?', enter])
+  expect((await session.ended).code).toBe(0)
 })
 
 test('a dialogue says how many names are stored, and imports the other ones', async () => {
@@ -194,33 +185,16 @@ test('a dialogue says how many names are stored, and imports the other ones', as
   await user.run('create --id 8 --name Moss')
   const session = user.terminal('import list.csv', noColor)
   await session.answer(['the name?', enter], ['2 of the 3 names are stored already.', ''])
-  await session.answer(['❯ No id: one plant for each name', enter], ['the tag?', enter])
+  await session.answer(['❯ My list has no ids', enter], ['the tag?', enter])
   await session.answer(['Import 1 plant?', enter])
   expect((await session.ended).code).toBe(0)
   expect(await user.run('get 9')).toEqual(toJsonResult({ id: 9, name: 'Ivy' }))
 })
 
-test('a dialogue proposes no way to an id if names are stored, and occur several times', async () => {
-  const user = createSandboxWithFile(`${week}Fern,3\n`)
-  await user.run('create --id 7 --name Fern')
-  const session = user.terminal('import list.csv', noColor)
-  await session.answer(['the name?', enter], ['1 of the 2 names are stored already. The', ''])
-  await session.answer(['command that was printed the last time', ''], ['❯ Stop', enter])
-  expect((await session.ended).code).toBe(130)
-  expect(countPlants(user.store)).toBe(1)
-})
-
-test('a dialogue does not offer to count ids if plants are to be updated', async () => {
-  const user = createSandboxWithFile(week)
-  const session = user.terminal('import list.csv --if-exists update', noColor)
-  await session.answer(['the name?', enter], ['❯ No id: one plant for each name', '\x1b'])
-  expect((await session.ended).screen).not.toContain('one plant for each row')
-})
-
 test('a dialogue proposes neither first names nor codes that no id can be', async () => {
   const user = createSandboxWithFile('Code,First name,Donated plant\nA-1,Ada,Rosa alba\n')
   const session = user.terminal('import list.csv', noColor)
-  await session.answer(['❯ Donated plant', enter], ['❯ No id: one plant for each name', enter])
+  await session.answer(['❯ Donated plant', enter], ['❯ My list has no ids', enter])
   await session.answer(['❯ No tag', enter], ['Import 1 plant?', enter])
   expect((await session.ended).code).toBe(0)
   expect(await user.run('list')).toEqual(toJsonResult({ id: 1, name: 'Rosa alba' }))
@@ -254,7 +228,7 @@ test.each([
   async ({ name, content }) => {
     const user = createSandboxWithFile(content, name)
     const session = user.terminal(`import ${name}`, noColor)
-    await session.answer(['❯ No id: one plant for each name', enter])
+    await session.answer(['❯ My list has no ids', enter])
     await session.answer(['the tag?', `Bed${enter}`], ['Import 2 plants?', enter])
     const { code, screen } = await session.ended
     const command = `plants import ${name} --map 'id=,tag=Bed' --by-name`
@@ -282,7 +256,7 @@ test.each([
 test('a dialogue does not propose a column of codes as the tag', async () => {
   const user = createSandboxWithFile('id,name\nA-1,Rosa\n')
   const session = user.terminal('import list.csv', noColor)
-  await session.answer(['❯ No id: one plant for each name', enter], ['❯ No tag', down + enter])
+  await session.answer(['❯ My list has no ids', enter], ['❯ No tag', down + enter])
   await session.answer(['Import 1 plant?', enter])
   expect((await session.ended).screen).toContain("--map 'id=,tag=id' --by-name")
   expect(await user.run('list')).toEqual(toJsonResult({ id: 1, name: 'Rosa', tag: 'A-1' }))

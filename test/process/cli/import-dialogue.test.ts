@@ -66,8 +66,7 @@ test('the dialogue of an import fits into 40 columns', async () => {
       "Name",
       "? Which column is the id?",
       "❯ Nr. (31, 32)",
-      "  No id: one plant for each name",
-      "  No id: one plant for each row",
+      "  My list has no ids",
       "",
       "↑↓ navigate • ⏎ select",
     ]

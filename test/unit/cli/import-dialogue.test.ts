@@ -117,14 +117,13 @@ const answers = {
   sheet: "Bob's",
   columns: ['id', '', 'name'],
   map: { id: ['Nr.'], name: ['Height, cm', 'Species'], tag: [] },
-  idFrom: 7n as const,
 }
 
 test('the command line of a dialogue has the typed options, and one option for each answer', () => {
   const words = ['import', '--atomic', '--', 'my list.csv']
   expect(buildCommandLine(words, answers, { isWindows: false })).toBe(
     "plants import --atomic --encoding windows-1252 --sheet 'Bob'\\''s' " +
-      "--columns 'id,,name' --map 'id=Nr.,name=Height, cm,name=Species,tag=' --id-from 7 " +
+      "--columns 'id,,name' --map 'id=Nr.,name=Height, cm,name=Species,tag=' " +
       "-- 'my list.csv'",
   )
   expect(buildCommandLine(['import', 'a.csv'], { sheet: "Bob's" }, { isWindows: true })).toBe(

@@ -1,7 +1,7 @@
 import { assertDefined } from '../../../src/errors.js'
 import type { InputOptions, RawRecord } from '../../../src/formats/chunk.js'
 import { detectFormat, openFormat } from '../../../src/formats/detect.js'
-import { Mapper } from '../../../src/import/map-record.js'
+import { mapRecords } from '../../../src/import/map-record.js'
 import type { NewPlant, PlantPatch } from '../../../src/plant/plant.js'
 
 interface ReadRecord {
@@ -40,10 +40,9 @@ export async function readRecords(
   const file = { name, head: bytes.subarray(0, 65_536), blocks: blocks(), isReadOnce, signal }
   const reader = await openFormat(file, options)
   const { format } = await detectFormat(file, options)
-  const mapper = new Mapper(options, reader, { recordCount: 0 })
   const records: ReadRecord[] = []
   for await (const chunk of reader.chunks) {
-    const results = mapper.map(chunk)
+    const results = mapRecords(chunk, options, undefined)
     for (const [index, raw] of chunk.records.entries()) {
       const at = { line: chunk.lines[index] ?? 0, raw }
       records.push({ ...describeOutcome(assertDefined(results[index])), ...at })
@@ -52,7 +51,7 @@ export async function readRecords(
   return { records, otherFields: reader.fields.unreadNames, format }
 }
 
-function describeOutcome(mapped: ReturnType<Mapper['map']>[number]): Partial<ReadRecord> {
+function describeOutcome(mapped: ReturnType<typeof mapRecords>[number]): Partial<ReadRecord> {
   if ('error' in mapped) {
     const [word] = mapped.message.replace(/^Invalid plant: (?:the )?/, '').split(' ')
     return { problem: `${mapped.error}${mapped.error === 422 ? ` ${word}` : ''}` }

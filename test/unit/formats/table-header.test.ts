@@ -177,7 +177,7 @@ test('the first header counts, whatever columns another delimiter finds below it
 })
 
 test('a table with one column may have commas in its cells', async () => {
-  const options = { format: 'tsv', idFrom: 1n } as const
+  const options = { format: 'tsv', byName: true } as const
   expect(await readRecords('name\nRose, red\nRose, white\n', options)).toBeDefined()
 })
 
@@ -200,7 +200,7 @@ test.each<{ input: string; options: object; message: string; hint: string }>([
     input: 'name,tag\nFern,wet\n',
     options: {},
     message: 'stdin has no column "id"',
-    hint: 'Add --map id=COLUMN, or without ids --by-name, or for one plant for each record --id-from 1',
+    hint: 'Add --map id=COLUMN, or without ids --by-name',
   },
   {
     input: '{"id":1,"kind":"red"}\n',
@@ -210,7 +210,7 @@ test.each<{ input: string; options: object; message: string; hint: string }>([
   },
   {
     input: '1,Rose,red\n',
-    options: { columns: ['name'], idFrom: 1n },
+    options: { columns: ['name'], byName: true },
     message: 'The first row of stdin has 3 cells, but names are given for only 1',
     hint: 'Name all columns, and leave the names of those empty that are not read: --columns name,,',
   },

@@ -211,14 +211,14 @@ test.each([
   { name: 'f01c-bars-in-a-cell', columns: ['Purslane/salad | soup | tea', 'Ginger/tea'] },
 ])('a cell with many delimiters does not decide the delimiter of $name', async (row) => {
   const input = readFileSync(join(lists, `${row.name}.csv`))
-  const options = { map: { name: ['1'], tag: ['2'] }, idFrom: 1n }
+  const options = { map: { name: ['1'], tag: ['2'] }, byName: true as const }
   const { records } = await readRecords(input, { ...csv, ...options })
   expect(records.map(({ raw }) => (raw as string[]).slice(0, 2).join('/'))).toEqual(row.columns)
 })
 
 test('the delimiter of a table without a header is that of most rows', async () => {
   const input = readFileSync(join(lists, 'f01d-without-header.csv'))
-  const options = { columns: ['name', 'tag', ''], idFrom: 1n }
+  const options = { columns: ['name', 'tag', ''], byName: true as const }
   const { records } = await readRecords(input, { ...csv, ...options })
   expect(records.map(({ raw }) => raw)).toEqual([
     ['Purslane', 'Portulacaceae', 'salad; soup; pickle; tea'],

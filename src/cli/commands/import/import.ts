@@ -18,7 +18,7 @@ import { findKind, hasCapability } from '../../../stores/kinds.js'
 import { leaveOutHint, type PlantsCommand } from '../../command.js'
 import type { ContextOptions } from '../../context.js'
 import { CommandContext } from '../../context.js'
-import { addRetry, parseId } from '../../options.js'
+import { addRetry } from '../../options.js'
 
 type ImportOptions = ContextOptions & Partial<ImportPlan> & Pick<ImportPlan, 'ifExists'>
 
@@ -82,14 +82,6 @@ function addReadingOptions(command: PlantsCommand): void {
       '--by-name',
       'one plant for each name: a record without an id stands for the plant with its name, and a new name gets the next id',
     )
-    .addOption(
-      new Option(
-        '--id-from <int64>',
-        'one plant for each record: the first record gets this id if it has none, the second one the next id, and so on',
-      )
-        .argParser((text: string) => parseId('--id-from', text))
-        .conflicts('byName'),
-    )
     .value(
       '--key <name>',
       'key of the outermost JSON object that holds the list of plants',
@@ -136,11 +128,6 @@ async function importPlants(
     throw createUsageError(
       'import needs a file to read, or plants on stdin',
       'For example: plants import plants.ndjson',
-    )
-  if (options.idFrom !== undefined && options.ifExists !== 'same')
-    throw createUsageError(
-      `--id-from and --if-exists ${options.ifExists} cannot be used together`,
-      'Leave out --if-exists, or use --by-name instead of --id-from',
     )
   const plan = buildPlan(options, files, context)
   const { runImport } = await import('./run-import.js')

@@ -2,22 +2,16 @@
  * Chooses the hint of an import that has rejected records. Often all of them have one cause, and
  * then one option, or one change of the input, helps for all of them.
  */
-import { idOptionsHint } from '../../../formats/columns.js'
 import type { RejectedRecord } from '../../../import/format-rejects.js'
 import type { ImportPlan } from '../../../import/inputs.js'
 import type { RejectionCause } from '../../../import/rejection-cause.js'
 import { syntaxHints } from '../../../plant/json-syntax.js'
 
 /** Why a record was rejected; `other` if only the record itself says how to correct it. */
-export type HintCause = RejectionCause | 'conflict' | 'movedRows' | 'other'
+export type HintCause = RejectionCause | 'conflict' | 'other'
 
-export function findHintCause(
-  { error, rejectionCause }: RejectedRecord,
-  { idFrom }: ImportPlan,
-): HintCause {
-  // With `--id-from`, an import neither skips nor updates plants.
-  if (idFrom === undefined) return rejectionCause ?? (error === 409 ? 'conflict' : 'other')
-  return rejectionCause === 'generatedId' ? 'movedRows' : (rejectionCause ?? 'other')
+export function findHintCause({ error, rejectionCause }: RejectedRecord): HintCause {
+  return rejectionCause ?? (error === 409 ? 'conflict' : 'other')
 }
 
 /**
@@ -42,8 +36,8 @@ export function chooseOutcomeHint(
   const wrongIdCount = (causeCounts.get('textId') ?? 0) + (causeCounts.get('formattedId') ?? 0)
   const areIdsWrong = wrongIdCount * 2 > recordCount
   const ignoringIds = map.id
-    ? `put id= instead of id=${map.id.join()}, and add either --by-name or --id-from 1`
-    : 'add --map id= and either --by-name or --id-from 1'
+    ? `put id= instead of id=${map.id.join()}, and add --by-name`
+    : 'add --map id= and --by-name'
   switch (cause) {
     case 'textId':
       if (areIdsWrong) return `If the ids are no whole numbers, ${ignoringIds}`
@@ -75,13 +69,11 @@ const causeHints: Readonly<Record<Exclude<HintCause, 'other' | 'textId'>, string
   surplusCells: 'Put each cell that contains the delimiter in double quotes',
   repeatedId: 'Where an id occurs twice, give each plant an id of its own',
   generatedId: 'Another import runs at the same time. Run the same command again',
-  movedRows:
-    'Use --by-name if rows of a stored list have moved, else an --id-from above all ids of the store',
   reservedId: 'Import the list from a file, whose ids are known before the first one is generated',
-  missingId: idOptionsHint,
+  missingId: 'If the plants have no ids, add --by-name',
   quotedId: 'In JSON, write ids as numbers, without quotes',
   formattedId: 'Write ids in plain digits, such as 1234',
-  repeatedName: 'For one plant for each record, use --id-from 1 instead of --by-name',
+  repeatedName: 'Where a name occurs twice, give each plant an id of its own',
   unsavedFormula: 'Open the workbook in a spreadsheet, save it, and run the command again',
   commonName:
     'If several plants have the name, put the id of the right one into a column or key id',

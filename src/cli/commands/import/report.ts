@@ -65,7 +65,7 @@ export class ImportReport {
     })
     const { reporter } = this.#context
     for (const rejection of rejections) {
-      const cause = findHintCause(rejection, this.#plan)
+      const cause = findHintCause(rejection)
       this.#causeCounts.set(cause, (this.#causeCounts.get(cause) ?? 0) + 1)
     }
     const maxRejections = reporter.isJson ? Infinity : maxShown - this.#shownRejectionCount
@@ -218,10 +218,8 @@ export class ImportReport {
       const clause = this.#rejectsFile?.isComplete ? ' with a new --rejects file' : ''
       return `To continue, run the same command again${clause}`
     }
-    const { file, line, number } = position
-    const { idFrom } = this.#plan
-    const option = idFrom === undefined ? '' : ` with --id-from ${idFrom + BigInt(number)}`
-    return `The import ended at ${file}:${line}: import the rest from there${option}`
+    const { file, line } = position
+    return `The import ended at ${file}:${line}: import the rest from there`
   }
 }
 
