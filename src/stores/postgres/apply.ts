@@ -4,9 +4,9 @@
  * Creates are first inserted as if no plant had their ids, because usually none has. `RETURNING`
  * tells which rows were inserted. The plants with the other ids are looked up, and `planChanges`
  * decides the outcomes of their creates. Many rows are inserted by COPY, which fails as a whole if
- * one id exists. Then the transaction goes back to the savepoint `changes`, the ids are looked up,
- * and what is left is inserted by statements. Updates and deletions begin with a lookup, which
- * locks the plants, so that the plan stays true until the commit.
+ * one row is rejected. Then the transaction goes back to the savepoint `changes`, the ids are
+ * looked up, and what is left is inserted by statements. Updates and deletions begin with a lookup,
+ * which locks the plants, so that the plan stays true until the commit.
  *
  * Only the id tells whether a plant exists. A unique index of the owner rejects a plant, as any
  * other constraint does. The database does not say which plant of a statement it rejects, so the
@@ -28,7 +28,7 @@ import {
 } from '../change.js'
 import { isInsertable, type KeyedPlant, type PlantRow, planChanges, toRow } from '../plan.js'
 import type { PostgresConnection, Row } from './connection.js'
-import { findConstraintMessage, isUniqueViolation } from './explain.js'
+import { findConstraintMessage, isCopyRejected } from './explain.js'
 import { parsePlantRow, toId } from './rows.js'
 import { plantColumns, plantsTable } from './schema.js'
 
@@ -103,7 +103,7 @@ export class PostgresChangeApplier {
     return orderedOutcomes
   }
 
-  /** @returns the ids that were inserted. A COPY inserts none if one of the ids exists. */
+  /** @returns the ids that were inserted. A COPY inserts none if one of the rows is rejected. */
   async #insert(
     connection: PostgresConnection,
     rows: readonly PlantRow[],
@@ -140,8 +140,8 @@ async function planStored(
 }
 
 /**
- * @returns false if an id exists, or a trigger has skipped a row. The caller then goes back to the
- *   savepoint.
+ * @returns false if a row was rejected, or a trigger has skipped one. The caller then goes back to
+ *   the savepoint.
  */
 async function tryToCopy(
   connection: PostgresConnection,
@@ -151,7 +151,7 @@ async function tryToCopy(
     const text = rows.map(formatCopyRow).join('')
     return (await connection.insertByCopy(keyedTable, text)) === rows.length
   } catch (error) {
-    if (isUniqueViolation(error)) return false
+    if (isCopyRejected(error)) return false
     throw error
   }
 }

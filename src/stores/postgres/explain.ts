@@ -171,15 +171,6 @@ export function lacksTls(error: unknown): boolean {
   return findDriverMessage(error) === driverMessages.noTls
 }
 
-/**
- * Returns true if an id exists already, or if a unique index of the owner has the value already.
- * The name of the index does not tell which of the two it is: a partition or a shard reports the
- * name of its own index, such as `plants_p0_pkey`.
- */
-export function isUniqueViolation(error: unknown): boolean {
-  return findDatabaseError(error)?.code === '23505'
-}
-
 /** Returns true if a statement has waited for a lock as long as `lock_timeout` allows. */
 export function isLockTimeout(error: unknown): boolean {
   return findDatabaseError(error)?.code === '55P03'
@@ -192,17 +183,35 @@ export function isSettingRejected(error: unknown): boolean {
 
 /**
  * Returns why a constraint, an index, a policy or a trigger of the owner rejects a plant, and
- * undefined for any other error. An error about the state of the server is recognized by its class.
- * An error about the tables of this program, such as a missing table, has the class 3F or 42. An
- * error within a trigger or of a policy may have the same class, but the error within a trigger has
- * a context, `where`, and the error of a policy comes from the routine `ExecWithCheckOptions`.
+ * undefined for any other error.
  */
 export function findConstraintMessage(error: unknown): string | undefined {
   if (error instanceof PlantsError && error.kind === 'constraint') return error.message
-  const { code = '', message, where, routine } = findDatabaseError(error) ?? {}
+  const databaseError = findDatabaseError(error)
+  if (!isAboutRows(databaseError) || databaseError.code?.startsWith('XX')) return undefined
+  return databaseError.message
+}
+
+/**
+ * Returns true if a COPY failed because of its rows, so that statements may store them, or find out
+ * which of them is rejected. The code of an id that exists is usually 23505, but XX000 in Citus 13.
+ */
+export function isCopyRejected(error: unknown): boolean {
+  return isAboutRows(findDatabaseError(error))
+}
+
+/**
+ * An error about the state of the server, such as a lock, is recognized by its class. An error about
+ * the tables of this program, such as a missing table or right, has the class 3F or 42. An error
+ * within a trigger or of a policy may have the same class, but the error within a trigger has a
+ * context, `where`, and the error of a policy comes from the routine `ExecWithCheckOptions`.
+ */
+function isAboutRows(error: pg.DatabaseError | undefined): error is pg.DatabaseError {
+  if (error === undefined) return false
+  const { code = '', where, routine } = error
   const isPolicy = routine === 'ExecWithCheckOptions'
   const isProgramError = where === undefined && !isPolicy && /^(3F|42)/.test(code)
-  return isProgramError || /^(08|25|28|40|53|55|57|58|XX)/.test(code) ? undefined : message
+  return !isProgramError && !/^(08|25|28|40|53|55|57|58)/.test(code)
 }
 
 /**

@@ -43,7 +43,12 @@ interface Forgery {
   cells?: Cells
   /** What is sent instead of each message of COPY. */
   copied?: Buffer
+  /** The SQLSTATE with which each COPY into a table ends. */
+  copyError?: string
 }
+
+const copyDone = buildMessage('c', Buffer.alloc(0))
+const copyFail = buildMessage('f', Buffer.from('forged\0'))
 
 /** Opens a store whose server sends forged rows once `forge` is called. */
 export async function openForged(database: Database) {
@@ -54,9 +59,13 @@ export async function openForged(database: Database) {
     server.on('error', () => client.destroy()).on('close', () => client.destroy())
     client.on('close', () => server.destroy())
     let readsPlants = false
+    let failsToCopy = false
     client.on('data', (data) => {
       readsPlants = /FROM plant_store\.(?!schema_version)/.test(data.toString())
-      server.write(data)
+      const endsCopy = data.subarray(-copyDone.length).equals(copyDone)
+      failsToCopy = endsCopy && forgery.copyError !== undefined
+      server.write(failsToCopy ? data.subarray(0, -copyDone.length) : data)
+      if (failsToCopy) server.write(copyFail)
     })
     let remainder = Buffer.alloc(0)
     server.on('data', (data) => {
@@ -65,7 +74,7 @@ export async function openForged(database: Database) {
         const end = remainder.readUInt32BE(1) + 1
         const message = remainder.subarray(0, end)
         remainder = remainder.subarray(end)
-        const forged = readsPlants ? forgeMessage(message, forgery) : undefined
+        const forged = readsPlants || failsToCopy ? forgeMessage(message, forgery) : undefined
         client.write(forged ?? message)
       }
     })
@@ -74,6 +83,7 @@ export async function openForged(database: Database) {
   const url = Object.assign(new URL(database.url), { port }).href
   const store = await openPostgresStore({ ...database, url }, { parameters: 'sslmode=disable' })
   return {
+    url: `${url}?sslmode=disable`,
     store,
     forge: (next: Forgery) => {
       forgery = next
@@ -81,9 +91,11 @@ export async function openForged(database: Database) {
   }
 }
 
-/** Returns what is sent instead of a row (D) or a part of COPY (d), or undefined for all else. */
-function forgeMessage(message: Buffer, { cells, copied }: Forgery): Buffer | undefined {
-  if (message[0] === 0x64) return copied
-  if (message[0] !== 0x44 || cells === undefined) return undefined
-  return buildDataRow(cells)
+/** Returns what is sent instead of a row, a part of COPY or an error, or undefined for all else. */
+function forgeMessage(message: Buffer, { cells, copied, copyError }: Forgery): Buffer | undefined {
+  const letter = String.fromCharCode(message[0] ?? 0)
+  if (letter === 'd') return copied
+  if (letter === 'D' && cells !== undefined) return buildDataRow(cells)
+  if (letter !== 'E' || copyError === undefined) return undefined
+  return buildMessage('E', Buffer.from(`SERROR\0VERROR\0C${copyError}\0Mforged\0\0`))
 }
