@@ -112,8 +112,7 @@ test('only the folder of a kind of store compares its scheme', () => {
 
 test('a package is imported only where it is allowed', () => {
   const packages = imports.filter(
-    ({ target }) =>
-      !target.startsWith('src/') && !target.startsWith('node:') && target !== 'package.json',
+    ({ target }) => !/^(?:src|docs)\/|^node:/.test(target) && target !== 'package.json',
   )
   const wrong = packages.filter(({ file, target }) => !allowedImporters[target]?.test(file))
   expect(wrong).toEqual([])

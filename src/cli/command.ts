@@ -285,7 +285,6 @@ export class PlantsCommand extends Command {
       if (this.options.some((ownOption) => ownOption.long === long)) continue
       this.addOption(option.hideHelp(!visibleFlags.includes(long)))
     }
-    this.addHelpText('after', '\nGlobal options: plants --help')
   }
 
   /**

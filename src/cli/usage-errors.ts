@@ -136,6 +136,7 @@ export function createUnknownWordError(
   noun: 'command' | 'option',
   word: string,
   command: Command,
+  helpHint = formatHelpHint(getCommandPath(command)),
 ): PlantsError {
   const path = getCommandPath(command)
   const names =
@@ -146,7 +147,7 @@ export function createUnknownWordError(
   const hint = findFamiliarHint(word, path) ?? suggestNames(word, names)
   return createUsageError(
     `Unknown ${noun}${isPlainWord(word) ? ` ${word}` : ''}`,
-    hint ?? (isFile ? fileHint : formatHelpHint(path)),
+    hint ?? (isFile ? fileHint : helpHint),
   )
 }
 

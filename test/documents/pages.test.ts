@@ -2,6 +2,7 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join, posix } from 'node:path'
 import { expect, test } from 'vitest'
 import packageJson from '../../package.json'
+import { listTopics } from '../../src/cli/topics.js'
 import { getDefault, getSetting, settingNames } from '../../src/config/setting-table.js'
 import { errorKinds } from '../../src/errors.js'
 import { documentation, pages, program, readAllHelps } from '../helpers/expect/documents.js'
@@ -40,6 +41,35 @@ test('the README leads to every page, and the architecture to every design note'
   const notes = docs.filter(isDesignNote).map((path) => posix.relative('docs', path))
   const architecture = pages.get('docs/architecture.md') ?? ''
   expect(notes.filter((path) => !architecture.includes(`](${path})`))).toEqual([])
+})
+
+test('the topics of help are the pages for users', () => {
+  const names = [...pages.keys()].map((path) => /^docs\/([\w-]+)\.md$/.exec(path)?.[1] ?? '')
+  const others = ['', 'architecture', 'options', 'release']
+  const topics = listTopics().map(([topic]) => topic)
+  expect(topics.toSorted()).toEqual(names.filter((name) => !others.includes(name)).toSorted())
+})
+
+test('no page has the name of a command', () => {
+  const names = program.commands.flatMap((command) => [command.name(), ...command.aliases()])
+  expect(listTopics().filter(([topic]) => names.includes(topic))).toEqual([])
+})
+
+test.each([80, 60])('each page is printed as text of %i columns', async (columns) => {
+  const options = { terminals: ['stdout' as const], columns, env: { PAGER: '' } }
+  for (const [topic, title] of listTopics()) {
+    const { code, out, err } = await runPlants(['help', topic], options)
+    expect({ topic, code, err, title: out.split('\n')[0] }).toEqual({
+      topic,
+      code: 0,
+      err: '',
+      title,
+    })
+    expect(out).not.toMatch(/\]\(|<!--|```|\*\*|^#|\|-/m)
+    // Code, which is indented, and a long word are not wrapped.
+    const texts = out.split('\n').filter((line) => /^ ?\S.* /.test(line))
+    expect(texts.filter((text) => text.length > columns)).toEqual([])
+  }
 })
 
 test('every command and subcommand is documented, and no other', () => {
@@ -110,9 +140,8 @@ test('every name that a page finds in a file of the code is there', () => {
   expect(missing).toEqual([])
 })
 
-test('every option of every command is documented, and no other', async () => {
-  const { out } = await runPlants(['help', 'options'])
-  const real = flagsIn([...helps.values(), out].join('\n'))
+test('every option of every command is documented, and no other', () => {
+  const real = flagsIn([...helps.values()].join('\n'))
   const others =
     /`(?:docker|np[mx]|sha256sum|systemd-analyze) [^`]*`|^np[mx] .*$|^ *```text\n[^`]*^ *```$/gm
   const ofBlocks =

@@ -96,7 +96,7 @@ async function complete(
   if (pendingOption) return completeValue(pendingOption, io)
   if (text.startsWith('-'))
     return { candidates: listOptions(command), takesFiles: text.includes('=') }
-  const commands = listCommands(command.name() === 'help' ? program : command)
+  const commands = command.name() === 'help' ? await listHelp(program) : listCommands(command)
   if (commands.length > 0) return { ...nothing, candidates: operands.length === 0 ? commands : [] }
   const { registeredArguments } = command
   const argument =
@@ -143,6 +143,12 @@ function listOptions({ options }: Command): Candidate[] {
 
 function listCommands({ commands }: Command): Candidate[] {
   return commands.map((command) => [command.name(), command.summary() || command.description()])
+}
+
+/** Lists what `plants help` shows: commands and topics. */
+async function listHelp(program: Command): Promise<Candidate[]> {
+  const { listTopics } = await import('../topics.js')
+  return [...listCommands(program), ...listTopics()]
 }
 
 /** The operands that take a file, by the names that help shows. An address may be a path. */

@@ -1,29 +1,58 @@
-import { commonFormats, parseOutput } from '../../config/option-values.js'
+import { commonFormats, parseChoice, parseOutput } from '../../config/option-values.js'
+import { writeStdout } from '../../output/output.js'
+import type { Io } from '../../platform/io.js'
 import type { PlantsCommand } from '../command.js'
 import { isNamed } from '../command-names.js'
 import type { GlobalOptions } from '../global-options.js'
+import { runInPager } from '../pager.js'
 
 export function define(command: PlantsCommand): void {
   command
-    .description('Show the help of a command.')
-    .argument('[command...]', 'name of the command, such as list or stores add')
-    .addExamples('plants help stores add', 'plants help --output json')
-    .handler(({ output }: GlobalOptions, _io, argv: string[]) => {
-      if (output !== undefined) parseOutput('--output', output, commonFormats)
-      return help(command, argv)
-    })
+    .description('Show the help of a command, or a page of the documentation.')
+    .argument('[command...]', 'name of a command, such as list or stores add, or a topic')
+    .addExamples('plants help stores add', 'plants help importing', 'plants help --output json')
+    .handler((options: GlobalOptions, io, words: string[]) =>
+      // Commander does not know that `createCommand` makes every command of the program.
+      help(command.parent as PlantsCommand, options, io, words),
+    )
 }
 
-async function help(command: PlantsCommand, argv: readonly string[]): Promise<void> {
-  // Commander does not know that `createCommand` makes every command of the program.
-  let describedCommand = command.parent as PlantsCommand
-  for (const name of argv) {
-    const subcommand = describedCommand.commands.find((candidate) => isNamed(candidate, name))
+async function help(
+  program: PlantsCommand,
+  options: GlobalOptions,
+  io: Io,
+  words: string[],
+): Promise<void> {
+  const { formatPage, isTopic, listTopics } = await import('../topics.js')
+  const { output } = options
+  const [topic = '', ...otherWords] = words
+  if (isTopic(topic) && otherWords.length === 0) {
+    if (output !== undefined) parseChoice('--output', output, ['text'], 'Leave it out')
+    const width = program.configureOutput().getOutHelpWidth?.() ?? 80
+    return runInPager(options, io, (pagerIo) => writeStdout(pagerIo, formatPage(topic, width)))
+  }
+  if (output !== undefined) parseOutput('--output', output, commonFormats)
+  if (words.length === 0) {
+    const lines = program.createHelp().formatTerms(program, 'Topics:', listTopics())
+    program.addHelpText('after', ['', ...lines].join('\n').trimEnd())
+  }
+  const command = await findCommand(program, words)
+  command.outputHelp()
+}
+
+async function findCommand(
+  program: PlantsCommand,
+  words: readonly string[],
+): Promise<PlantsCommand> {
+  let command = program
+  for (const word of words) {
+    const subcommand = command.commands.find((candidate) => isNamed(candidate, word))
     if (!subcommand) {
       const { createUnknownWordError } = await import('../usage-errors.js')
-      throw createUnknownWordError('command', name, describedCommand)
+      const hint = command === program ? 'See: plants help' : undefined
+      throw createUnknownWordError('command', word, command, hint)
     }
-    describedCommand = subcommand as PlantsCommand
+    command = subcommand as PlantsCommand
   }
-  describedCommand.outputHelp()
+  return command
 }

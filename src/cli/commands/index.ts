@@ -1,5 +1,6 @@
 import { type OutputFormat, outputFormats } from '../../config/option-values.js'
 import type { CommandDefinition } from '../command.js'
+import type { Topic } from '../topics.js'
 
 /** The groups of commands, with the global options that the help of their commands lists. */
 export const commandGroups = {
@@ -18,6 +19,8 @@ export interface ListedCommand {
   formats?: readonly OutputFormat[]
   summary: string
   aliases?: readonly string[]
+  /** The page about the command, which its help names. */
+  topic?: Topic
   load(): Promise<{ define: CommandDefinition }>
 }
 
@@ -28,6 +31,7 @@ export const listedCommands: Readonly<Record<string, ListedCommand>> = {
     formats: outputFormats,
     summary: 'create a plant',
     aliases: ['new', 'add'],
+    topic: 'plants',
     load: () => import('./create.js'),
   },
   get: {
@@ -35,6 +39,7 @@ export const listedCommands: Readonly<Record<string, ListedCommand>> = {
     formats: outputFormats,
     summary: 'show plants by id',
     aliases: ['show'],
+    topic: 'plants',
     load: () => import('./get.js'),
   },
   list: {
@@ -42,18 +47,21 @@ export const listedCommands: Readonly<Record<string, ListedCommand>> = {
     formats: outputFormats,
     summary: 'list or search plants',
     aliases: ['ls'],
+    topic: 'plants',
     load: () => import('./list.js'),
   },
   count: {
     group: 'Plants:',
     formats: outputFormats,
     summary: 'count plants',
+    topic: 'plants',
     load: () => import('./count.js'),
   },
   update: {
     group: 'Plants:',
     formats: outputFormats,
     summary: 'change plants',
+    topic: 'plants',
     load: () => import('./update.js'),
   },
   delete: {
@@ -61,47 +69,56 @@ export const listedCommands: Readonly<Record<string, ListedCommand>> = {
     formats: outputFormats,
     summary: 'delete plants',
     aliases: ['rm'],
+    topic: 'plants',
     load: () => import('./delete.js'),
   },
   import: {
     group: 'Store:',
     summary: 'import plants from a spreadsheet, CSV or JSON',
+    topic: 'importing',
     load: () => import('./import/import.js'),
   },
   export: {
     group: 'Store:',
     formats: ['ndjson', 'json', 'csv', 'tsv'],
     summary: 'write plants to a file',
+    topic: 'backups',
     load: () => import('./export.js'),
   },
   backup: {
     group: 'Store:',
     summary: 'copy the store to a file',
+    topic: 'backups',
     load: () => import('./backup.js'),
   },
   restore: {
     group: 'Store:',
     summary: 'restore a backup',
+    topic: 'backups',
     load: () => import('./restore.js'),
   },
   doctor: {
     group: 'Store:',
     summary: 'check for problems',
+    topic: 'troubleshooting',
     load: () => import('./doctor.js'),
   },
   serve: {
     group: 'Service:',
     summary: 'serve a store over HTTP',
+    topic: 'run-a-service',
     load: () => import('./serve.js'),
   },
   tokens: {
     group: 'Service:',
     summary: 'manage service tokens',
+    topic: 'run-a-service',
     load: () => import('./tokens.js'),
   },
   auth: {
     group: 'Service:',
     summary: 'manage the token for a service',
+    topic: 'use-a-service',
     load: () => import('./auth.js'),
   },
   openapi: {
@@ -109,22 +126,26 @@ export const listedCommands: Readonly<Record<string, ListedCommand>> = {
     globalOptions: [],
     formats: ['json'],
     summary: 'describe the HTTP API',
+    topic: 'http-api',
     load: () => import('./openapi.js'),
   },
   stores: {
     group: 'Setup:',
     summary: 'name and select stores',
+    topic: 'settings',
     load: () => import('./stores.js'),
   },
   config: {
     group: 'Setup:',
     summary: 'read and change settings',
+    topic: 'settings',
     load: () => import('./config.js'),
   },
   completion: {
     group: 'Setup:',
     formats: ['text'],
     summary: 'set up shell completion',
+    topic: 'install',
     load: () => import('./completion.js'),
   },
   version: {

@@ -137,22 +137,31 @@ function createProgram(
         'plants list --search fern',
         'plants import list.xlsx',
       )
-      .addHelpText('after', '\nMore: plants help COMMAND')
+      .addHelpText('after', '\nMore: plants help COMMAND, plants help TOPIC, man plants')
   )
 }
 
 /** Loads the file of a command, which adds its options, its handler and its subcommands. */
 async function defineCommand(
   command: PlantsCommand,
-  { group, globalOptions = commandGroups[group], formats = commonFormats, load }: ListedCommand,
+  {
+    group,
+    globalOptions = commandGroups[group],
+    formats = commonFormats,
+    topic,
+    load,
+  }: ListedCommand,
 ): Promise<void> {
   const { define } = await load()
   define(command)
   if (command.commands.length > 0)
     command.usage('<command> [options]').helpCommand('help [command]', 'show help for a command')
+  const page = topic === undefined ? '' : `\nMore: plants help ${topic}`
   for (const commandOrSubcommand of [command, ...command.commands])
-    if (commandOrSubcommand instanceof PlantsCommand)
+    if (commandOrSubcommand instanceof PlantsCommand) {
       commandOrSubcommand.addGlobalOptions(globalOptions, formats)
+      commandOrSubcommand.addHelpText('after', `\nGlobal options: plants --help${page}`)
+    }
 }
 
 /**

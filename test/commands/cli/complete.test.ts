@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { splitWords } from '../../../src/cli/commands/completion.js'
+import { listTopics } from '../../../src/cli/topics.js'
 import { outputFormats } from '../../../src/config/option-values.js'
 import {
   commandNames,
@@ -44,6 +45,8 @@ test('the completion of every command has its subcommands and options', async ()
   expect((await complete('')).get('create')).toBe('create a plant')
 })
 
+const topics = listTopics().map(([topic]) => topic)
+
 /** Here, the shell offers files. */
 const files = [
   ...['create -f ', 'create --file=fe', 'import a.ndjson b', 'export ', 'create -- --'],
@@ -66,7 +69,7 @@ const noFiles = [
 ]
 
 test.each<[line: string, words: string[]]>([
-  ['help ', [...commandNames, 'help']],
+  ['help ', [...commandNames, 'help', ...topics]],
   ['--verbose stores ', ['add', 'init', 'list', 'use', 'remove']],
   // Values of options
   ['import --if-exists s', ['same', 'skip']],

@@ -24,6 +24,11 @@ describe.skipIf(isWindows)('with a pager (needs sh)', () => {
     expect(await pagedRun('list')).toMatchObject({ code: 0, out: '', shown: table })
   })
 
+  test('a page is shown in the pager', async () => {
+    const { code, out, shown } = await pagedRun('help importing')
+    expect([code, out, shown]).toEqual([0, '', expect.stringMatching(/^Import\n=+\n/)])
+  })
+
   test.each<[line: string, options: RunOptions]>([
     ['list', { terminals: ['stdin', 'stderr'] }],
     ['list', { env: { PAGER: '' } }],
@@ -34,6 +39,7 @@ describe.skipIf(isWindows)('with a pager (needs sh)', () => {
     ['list --no-input', {}],
     ['get 1', {}],
     ['--version', {}],
+    ['help', {}],
     ['help list', {}],
     ['--help', {}],
   ])('plants %s with %j starts no pager', async (line, options) => {

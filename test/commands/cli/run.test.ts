@@ -8,7 +8,7 @@ import { Sandbox, toTextResult } from '../../helpers/sandbox/sandbox.js'
 
 const plants = (args: string | string[], options?: RunOptions) => new Sandbox().run(args, options)
 
-test.each(['--help', '-h', 'help', ''])(
+test.each(['--help', '-h', ''])(
   'the help of the program is one page with every command and global option: plants %s',
   async (line) => {
     const args = line === '' ? [] : [line]
