@@ -6,6 +6,7 @@
  */
 import { createInputError, type PlantsError } from '../../errors.js'
 import type { Archive } from './archive.js'
+import { assertSize } from './sheets.js'
 
 const saveHint = 'Save the list in it as .xlsx or CSV, and import that'
 
@@ -21,7 +22,7 @@ const archiveKinds: readonly (readonly [path: RegExp, description: string])[] = 
 export async function identifyWorkbook(archive: Archive, file: string): Promise<'xlsx' | 'ods'> {
   const { paths } = archive
   if (await isOpenDocumentSpreadsheet(archive)) {
-    if (await isEncryptedOpenDocument(archive)) throw createPasswordError(file)
+    if (await isEncryptedOpenDocument(archive, file)) throw createPasswordError(file)
     return 'ods'
   }
   for (const [path, description] of archiveKinds)
@@ -35,15 +36,17 @@ export async function identifyWorkbook(archive: Archive, file: string): Promise<
 }
 
 async function isOpenDocumentSpreadsheet(archive: Archive): Promise<boolean> {
-  if (!archive.has('mimetype')) return false
+  if (!archive.has('mimetype') || archive.measure('mimetype') > maxTypeBytes) return false
   const type = (await archive.readWhole('mimetype')).toString().trim()
   return type === 'application/vnd.oasis.opendocument.spreadsheet'
 }
 
 /** The entries of the archive are then encrypted one by one, which only the manifest says. */
-async function isEncryptedOpenDocument(archive: Archive): Promise<boolean> {
+async function isEncryptedOpenDocument(archive: Archive, file: string): Promise<boolean> {
   const manifest = 'META-INF/manifest.xml'
-  return archive.has(manifest) && (await archive.readWhole(manifest)).includes('encryption-data')
+  if (!archive.has(manifest)) return false
+  assertSize(manifest, { archive, file })
+  return (await archive.readWhole(manifest)).includes('encryption-data')
 }
 
 export function isCompoundFile(head: Buffer): boolean {
@@ -65,3 +68,6 @@ function createPasswordError(file: string): PlantsError {
     'Remove the password in the spreadsheet, save it, and import that',
   )
 }
+
+/** The media type of a spreadsheet has 46 bytes. */
+const maxTypeBytes = 100

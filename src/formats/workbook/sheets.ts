@@ -201,7 +201,7 @@ function locateSheets(
  * Rejects a part that is too large to stay in memory, where its content takes several times as much
  * room as the part.
  */
-function assertSize(path: string, { archive, file }: PartLimit): void {
+export function assertSize(path: string, { archive, file }: PartLimit): void {
   if (archive.measure(path) > maxKeptBytes) throw createTooLargeError(file)
 }
 

@@ -262,6 +262,18 @@ test.each<{ title: string; file: Buffer; message: string }>([
     message: 'is protected by a password',
   },
   {
+    title: 'a type of a megabyte',
+    file: buildOpenDocument([], '', {
+      mimetype: `application/vnd.oasis.opendocument.spreadsheet${' '.repeat(1e6)}`,
+    }),
+    message: 'is an OpenDocument file, but no spreadsheet',
+  },
+  {
+    title: 'a manifest of 49 MiB',
+    file: buildOpenDocument([], '', { 'META-INF/manifest.xml': ' '.repeat(49 * 1_048_576) }),
+    message: 'unpacks to too much data',
+  },
+  {
     title: 'no sheets',
     file: buildOpenDocument([]),
     message: 'has no visible sheet with cells',
