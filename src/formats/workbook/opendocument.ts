@@ -82,7 +82,8 @@ class ContentReader extends RowBuilder implements ElementHandler {
   }
 
   #openOutside(name: string, attributes: Attributes): void {
-    if (!this.#isInRoot) assertRoot(name, attributes)
+    if (!this.#isInRoot && name !== 'office:document-content')
+      throw new DamageError(`${path} has not the root element of OpenDocument`)
     this.#isInRoot = true
     if (name === 'office:spreadsheet') this.#isInSpreadsheet = true
     else if (name === 'style:style') this.#style = attributes['style:name'] ?? ''
@@ -166,17 +167,14 @@ class ContentReader extends RowBuilder implements ElementHandler {
   }
 }
 
-/** Names are compared with their prefixes, which all programs take from the standard. */
+/**
+ * Names are compared with their prefixes, which all programs take from the standard. A program may
+ * leave out a prefix that it does not use.
+ */
 function assertPrefixes(attributes: Attributes): void {
   for (const [name, uri] of namespaces)
     if ((attributes[name] ?? uri) !== uri)
       throw new DamageError(`${path} has the unknown namespace ${name}`)
-}
-
-function assertRoot(name: string, attributes: Attributes): void {
-  const isDeclared = namespaces.every(([namespace]) => attributes[namespace] !== undefined)
-  if (name !== 'office:document-content' || !isDeclared)
-    throw new DamageError(`${path} has not the root element of OpenDocument`)
 }
 
 /** @throws {DamageError} if the number of equal cells, rows or spaces is not valid */

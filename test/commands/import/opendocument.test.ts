@@ -243,6 +243,12 @@ test('the sheets of an .ods are chosen as those of other workbooks', async () =>
   expect(err).toContain('Choose one of its sheets with --sheet: "Notes", "Old" (hidden), "A", "B"')
 })
 
+test('an .ods is read although it does not declare a prefix that it does not use', async () => {
+  const content = `<office:document-content xmlns:office="urn:oasis:names:tc:opendocument:xmlns:office:1.0" xmlns:table="urn:oasis:names:tc:opendocument:xmlns:table:1.0" xmlns:text="urn:oasis:names:tc:opendocument:xmlns:text:1.0"><office:body><office:spreadsheet><table:table table:name="P">${header}${buildPlantRow(1, buildCell('Fern'))}</table:table></office:spreadsheet></office:body></office:document-content>`
+  const file = buildOpenDocument([], '', { 'content.xml': content })
+  expect(await sandbox.import('', file)).toEqual({ code: 0, created: 1, err: '' })
+})
+
 test('tables of an .ods that are no sheets are not read', async () => {
   const linked = `<table:dde-links><table:dde-link><table:table table:name="D">${header}</table:table></table:dde-link></table:dde-links>`
   const shapes = `<table:shapes><table:table-row>${buildCell('x')}</table:table-row></table:shapes>`
