@@ -1,5 +1,4 @@
 import { getSystemErrorMap } from 'node:util'
-import { homepage } from '../package.json'
 
 export const isWindows = process.platform === 'win32'
 
@@ -41,11 +40,6 @@ export const errorKinds = {
 } as const satisfies Record<string, KindProperties>
 
 export type ErrorKind = keyof typeof errorKinds
-
-/** @param page a file such as `docs/importing.md`, perhaps with the anchor of a heading */
-export function getPageUrl(page: string): string {
-  return `${homepage.replace('#readme', '')}/blob/main/${page}`
-}
 
 export function getErrorValue(kind: ErrorKind): number {
   return errorKinds[kind].error

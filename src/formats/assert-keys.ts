@@ -3,7 +3,7 @@
  * the dialogue of an import asks about them as about a table: its first row has the keys, and each
  * further row has the values of one object.
  */
-import { createInputError, getPageUrl, type PlantsError } from '../errors.js'
+import { createInputError, type PlantsError } from '../errors.js'
 import { isObject, parseJson } from '../plant/json.js'
 import { type Cells, type InputOptions, RawChunk, type RawRecord, type Sample } from './chunk.js'
 import {
@@ -17,7 +17,7 @@ import { maxHeaderRows } from './header.js'
 import { type AmbiguousKeys, KeyFinder } from './keys.js'
 import { ColumnsError, createMissingFieldsError, describeColumns } from './sample.js'
 
-const otherJsonHint = `See ${getPageUrl('docs/importing.md#json-that-is-not-a-list-of-plants')}`
+const otherJsonHint = 'See: plants help importing'
 const addKeyHint = 'Add --key with one of these keys'
 
 /**

@@ -6,7 +6,7 @@
  * encoding often decodes letters. Node.js decodes UTF-8 and UTF-16, and iconv-lite decodes all
  * other encodings, because it knows more than Node.js, such as those of DOS.
  */
-import { createUsageError, getPageUrl } from '../errors.js'
+import { createUsageError } from '../errors.js'
 import { isPlainWord } from '../platform/escape.js'
 
 /** Decodes the blocks of one text. Both methods throw `UndecodableError`. */
@@ -65,7 +65,7 @@ export async function findEncoding(name: string): Promise<string> {
     return codePage
   throw createUsageError(
     `The encoding${isPlainWord(name) ? ` ${name}` : ''} is unknown`,
-    `See ${getPageUrl('docs/tables.md#encodings')}`,
+    'See: plants help tables',
   )
 }
 

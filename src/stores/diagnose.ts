@@ -1,4 +1,4 @@
-import { getPageUrl, PlantsError } from '../errors.js'
+import { PlantsError } from '../errors.js'
 import type { DirectStore, StoreServer } from './store.js'
 import { describeMissingRights, readOnlyRights, rights } from './tokens.js'
 
@@ -29,7 +29,8 @@ export async function runCheck(
   }
 }
 
-const missingRightsHint = `If it should, change the permissions of the file, or grant rights to the role: ${getPageUrl('docs/postgresql.md#least-privilege')}`
+const missingRightsHint =
+  'If it should, change the permissions of the file, or grant rights to the role: plants help postgresql'
 
 interface CheckedStore {
   /** The message names the store by this, which is the name of its address. */

@@ -94,14 +94,16 @@ test('no link leads nowhere, and every file and npm script that is named exists'
   expect(broken).toEqual([])
   const files = found(/`((?:src|test|bin|deploy|docs|\.ci)\/[\w./-]+)`/g)
   expect(files.filter((path) => !existsSync(join(root, path)))).toEqual([])
-  const hints = listSourceFiles('src').flatMap((path) =>
-    Array.from(readSource(path).matchAll(/\b(docs\/[\w/-]+\.md)\b(?:#([\w-]+))?/g)),
+  const sources = listSourceFiles('src').map(readSource).join('\n')
+  const named = Array.from(sources.matchAll(/\bdocs\/[\w/-]+\.md\b/g), ([path]) => path)
+  expect(named.filter((path) => !pages.has(path))).toEqual([])
+  const topics = listTopics().map(([topic]) => topic)
+  const shown = Array.from(
+    (sources + documentation).matchAll(/\bplants help (?<word>[a-z][\w-]*)/g),
+    ({ groups }) => groups?.['word'] ?? '',
   )
-  const brokenHints = hints.filter(([, path = '', anchor]) => {
-    const page = pages.get(path)
-    return page === undefined || (anchor !== undefined && !anchorsOf(page).includes(anchor))
-  })
-  expect(brokenHints.map(([hint]) => hint)).toEqual([])
+  const known = [...topics, ...program.commands.map((command) => command.name())]
+  expect(shown.filter((word) => !known.includes(word))).toEqual([])
   const scripts = found(/\bnpm (?:run )?(start|test(?::\w+)?|(?<=run )[\w:]+)/g)
   expect(scripts.filter((name) => !Object.hasOwn(packageJson.scripts, name))).toEqual([])
 })

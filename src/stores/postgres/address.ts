@@ -5,7 +5,7 @@
  */
 import { existsSync } from 'node:fs'
 import { isIPv6 } from 'node:net'
-import { createUsageError, getPageUrl, type PlantsError } from '../../errors.js'
+import { createUsageError, type PlantsError } from '../../errors.js'
 import type { Runtime } from '../../platform/runtime.js'
 import { isLoopback } from '../../platform/urls.js'
 import {
@@ -171,8 +171,8 @@ function parseUri(address: string, source: string, { isArgument }: AddressContex
   for (const pair of query.split('&').filter((text) => text !== '')) {
     const [name = '', ...values] = pair.split('=')
     if (!parameterNames.includes(name)) {
-      const hint = `See ${getPageUrl('docs/postgresql.md#the-address')}`
-      throw createAddressError(source, 'contains a parameter that is not supported', hint)
+      const problem = 'contains a parameter that is not supported'
+      throw createAddressError(source, problem, 'See: plants help postgresql')
     }
     parameters.set(name, decodePart(values.join('='), source))
   }

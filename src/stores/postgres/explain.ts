@@ -5,13 +5,7 @@
  * Node.js.
  */
 import pg from 'pg'
-import {
-  describeReason,
-  type ErrorKind,
-  getPageUrl,
-  getSystemCode,
-  PlantsError,
-} from '../../errors.js'
+import { describeReason, type ErrorKind, getSystemCode, PlantsError } from '../../errors.js'
 import { describeConnectionFailure, isUnknownIssuer } from '../certificate-errors.js'
 import type { PostgresAccess } from './address.js'
 
@@ -98,7 +92,7 @@ const explanations: Readonly<Record<string, Explanation>> = {
   '3D000': { ...permanent, hint: 'Correct the database in the address' },
   '42501': {
     ...permanent,
-    hint: `Use the role of the owner, or one with these rights: ${getPageUrl('docs/postgresql.md#least-privilege')}`,
+    hint: 'Use the role of the owner, or one with these rights: plants help postgresql',
   },
   '42703': { ...permanent, hint: 'Another program has changed the tables: restore a backup' },
   // Another writer was faster (23505, 40), the server is read-only (25006), lacks resources (53),

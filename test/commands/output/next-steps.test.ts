@@ -32,7 +32,7 @@ plants: Rejected 1 plant
     files: { 'names.json': '["Rose","Oak"]' },
     err: `\
 plants: names.json is not a list of plants: it has no objects
-  See https://github.com/OWNER/NAME/blob/main/docs/importing.md#json-that-is-not-a-list-of-plants
+  See: plants help importing
 `,
   },
   {

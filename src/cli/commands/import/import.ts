@@ -100,7 +100,7 @@ function addReadingOptions(command: PlantsCommand): void {
     .option('--no-quotes', 'read quotes in a table as ordinary characters')
     .value(
       '--encoding <name>',
-      'encoding of the input, such as windows-1252 (default: UTF-8); docs/tables.md lists more',
+      'encoding of the input, such as windows-1252 (default: UTF-8); plants help tables lists more',
       parseNonEmptyString,
     )
     .value(
