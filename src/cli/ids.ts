@@ -1,4 +1,5 @@
-import { createInputError, createUsageError } from '../errors.js'
+import { assertDefined, createInputError, createUsageError } from '../errors.js'
+import { idRule } from '../plant/fields.js'
 import { isObject, parseJson } from '../plant/json.js'
 import { parseDecimalId } from '../plant/plant.js'
 import { isPlainWord, shorten } from '../platform/escape.js'
@@ -20,8 +21,13 @@ export function isSingle(args: readonly string[]): boolean {
  *
  * @throws {PlantsError} `usage` for a wrong argument, and `input` for a wrong line
  */
-export async function readIds(args: readonly string[], io: Io): Promise<bigint[]> {
-  if (!args.includes('-')) return [...new Set(args.map(parseIdArgument))]
+export async function readIds(
+  args: readonly string[],
+  command: 'get' | 'update' | 'delete',
+  io: Io,
+): Promise<bigint[]> {
+  if (!args.includes('-'))
+    return [...new Set(args.map((text, index) => parseIdArgument(text, index, command)))]
   if (args.length > 1)
     throw createUsageError(
       '"-" reads all ids from stdin, and cannot be used with other ids',
@@ -36,15 +42,34 @@ export async function readIds(args: readonly string[], io: Io): Promise<bigint[]
   return [...ids]
 }
 
-function parseIdArgument(text: string, index: number): bigint {
+function parseIdArgument(text: string, index: number, command: string): bigint {
   const id = parseDecimalId(text)
   if (id !== undefined) return id
+  const { problem, hint } = assertDefined(wrongIds.find(({ pattern }) => pattern.test(text)))
   const subject = isPlainWord(text) ? `"${text}"` : `Argument number ${index + 1}`
-  throw createUsageError(`${subject} is not an id`, idsHint)
+  throw createUsageError(`${subject} ${problem}`, hint.replace('COMMAND', command))
 }
 
-const idsHint =
-  'Ids are plain digits with spaces between them: find them with plants list --search TEXT'
+/** The first pattern that matches says what to do instead. */
+const wrongIds = [
+  {
+    pattern: /^-?0\d/,
+    problem: 'begins with a zero',
+    hint: 'Write plain digits, such as 7',
+  },
+  { pattern: /^-?\d+$/, problem: `must be ${idRule}`, hint: 'Correct the id' },
+  { pattern: /^\d/, problem: 'is not an id', hint: 'Name one id after the other, as in: 1 2 3' },
+  {
+    pattern: /^(?:all|\*)$/i,
+    problem: 'is not an id',
+    hint: 'For all plants: plants list | plants COMMAND -',
+  },
+  {
+    pattern: /(?:)/,
+    problem: 'is not an id',
+    hint: 'To find an id: plants list --search TEXT',
+  },
+]
 
 const linesHint = 'Pipe one id per line, or plants from: plants list --output ndjson'
 

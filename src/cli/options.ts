@@ -8,7 +8,7 @@ import {
   parseCount,
 } from '../config/option-values.js'
 import type { Reporter } from '../output/reporter.js'
-import { fieldNames } from '../plant/fields.js'
+import { fieldNames, idRule } from '../plant/fields.js'
 import { parseDecimalId } from '../plant/plant.js'
 import { type Right, rights } from '../stores/tokens.js'
 import type { PlantsCommand } from './command.js'
@@ -91,5 +91,6 @@ export function parseRights(flag: string, text: string): readonly Right[] {
 function parseId(flag: string, text: string): bigint {
   const id = parseDecimalId(text)
   if (id !== undefined) return id
-  throw createValueError(flag, 'an id in plain digits', text, '1')
+  const rule = /^-?[1-9]\d+$/.test(text) ? idRule : 'an id in plain digits'
+  throw createValueError(flag, rule, text, '1')
 }
