@@ -118,7 +118,9 @@ test.each([
   ...['', '1\n', '\u0661', 'a\u001b[2J'],
 ])('the value %j of an option is not accepted as an id', async (text) => {
   const user = new Sandbox()
-  const err = expect.stringMatching(/is not a whole number|must be an (?:integer from|id)/)
+  const err = expect.stringMatching(
+    /is not (?:a whole number|in plain digits)|must be an (?:integer from|id)/,
+  )
   for (const words of [
     ['create', `--id=${text}`, '--name', 'Fern'],
     ['list', `--after=${text}`],
