@@ -36,6 +36,7 @@ interface OptionFields {
 const jsonHint =
   'Give one plant as JSON, such as {"id":1,"name":"Fern"}, or leave out its id with --id next'
 
+const nextIdHint = 'Add --id next, or choose a number: --id NUMBER'
 const optionsHint = 'Give --id (a number, or next) and --name TEXT'
 
 /**
@@ -102,7 +103,8 @@ async function readPlantFromOptions(
     }
     return askForPlant({ id: parsedId, name, tag }, { mayBeNext: !mayRepeat, checkId }, context.io)
   }
-  return acceptPlant(fields, usesNextId, optionsHint, context)
+  const hint = id === undefined && name !== undefined ? nextIdHint : optionsHint
+  return acceptPlant(fields, usesNextId, hint, context)
 }
 
 /**
