@@ -212,6 +212,8 @@ export async function checkBackup({ name }: SqliteAddress, file: string, options
     const changes = findUnmergedFile(file)
     if (changes !== undefined)
       throw createRestoreError(`is not a complete backup, because it has changes in ${changes}`)
+    if (statIfExists(file)?.isFile() && readBytes(file, 0, 15).toString() !== 'SQLite format 3')
+      throw createRestoreError('is not a backup')
   } catch (error) {
     throw explainSqliteError(error, file, `The backup ${file}`)
   }

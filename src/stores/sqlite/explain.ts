@@ -98,7 +98,7 @@ const explanations: Readonly<Record<string | number, Explanation>> = {
   [SQLITE_NOTADB]: {
     kind: 'accessDenied',
     reason: 'it is not a SQLite database',
-    hint: 'Choose a store, or a file that plants backup has written',
+    hint: anotherFileHint,
   },
   ENOSPC: fullDisk,
   EFBIG: { kind: 'unavailable', hint: toSpaceHint('EFBIG') },
