@@ -106,12 +106,13 @@ async function prepareFile(
   if (!isDevice) await assertNotOfStore(path, context)
   if (oldStats && findDescriptor(path, oldStats) === undefined)
     assertOwnFile(path, oldStats, 'Choose another file')
-  if (oldStats && !isDevice && !options.yes) await confirmReplacement(quotedName, context)
   const isFormatChosen = options.output !== undefined || isDevice
   const chosenFormat = isFormatChosen ? findDocumentFormat(context) : undefined
+  const format = chooseFileFormat(name, chosenFormat)
+  if (oldStats && !isDevice && !options.yes) await confirmReplacement(quotedName, context)
   const warning = chosenFormat && explainOtherEnding(name, chosenFormat)
   if (warning && !isDevice) await context.warn(warning, 'warning')
-  return { path, name: quotedName, format: chooseFileFormat(name, chosenFormat) }
+  return { path, name: quotedName, format }
 }
 
 /** @throws {PlantsError} `unwritable` for an impossible path, such as one below a file */
