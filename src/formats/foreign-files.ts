@@ -8,14 +8,13 @@ import { createEmptyFileError } from './chunk.js'
 import { countLineEnds } from './encoding.js'
 
 const saveListHint = 'Save the list as CSV, JSON or .xlsx, and import that file'
-const exportTableHint =
-  'Export its table as CSV: sqlite3 -csv -header FILE "SELECT * FROM TABLE" > plants.csv. ' +
-  'If it is a store of plants, import into it with --store FILE, or read it with: plants export --store FILE > plants.ndjson'
+const databaseHint =
+  'To import into it, write --store before it, or to import from it, save its table as CSV'
 const unpackHint = 'Unpack it, and import the file in it'
 
 /** Files that are no lists of plants. `start` matches their first bytes, decoded as Latin-1. */
 const foreignFiles: readonly [start: RegExp, description: string, hint: string][] = [
-  [/^SQLite format 3/, 'a SQLite database', exportTableHint],
+  [/^SQLite format 3/, 'a SQLite database', databaseHint],
   [/^%PDF-/, 'a PDF document', saveListHint],
   [/^(?:\xef\xbb\xbf)?\s*<[!?a-z]/i, 'HTML or XML', saveListHint],
   [/^(?:\x89PNG|\xff\xd8\xff|GIF8|RIFF[\s\S]{4}WEBP)/, 'a picture', saveListHint],
