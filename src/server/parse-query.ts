@@ -6,6 +6,7 @@
  * UTF-8 by U+FFFD, so that a search would look for another string. And it accepts a repeated
  * parameter, of which a proxy may use another value than the service.
  */
+import { isPlainWord } from '../platform/escape.js'
 import { maxSearchLength, type ReadQuery } from '../stores/query.js'
 import { HttpError } from './http-error.js'
 import { parseIdText } from './parse-request.js'
@@ -43,12 +44,15 @@ function parseQuery<Name extends string>(
   // "a=1&" and "a=1&&b=2" are common, and have no parameter with an empty name.
   for (const pair of query.split('&').filter((text) => text !== '')) {
     const [encodedName = '', ...valueParts] = pair.split('=')
-    const name = names.find((parameterName) => parameterName === decode(encodedName))
-    if (name === undefined)
-      throw new HttpError(
-        400,
-        `A query parameter is unknown. The supported parameters are ${names.join(', ')}`,
-      )
+    const decodedName = decode(encodedName) ?? ''
+    const name = names.find((parameterName) => parameterName === decodedName)
+    if (name === undefined) {
+      const subject = isPlainWord(decodedName)
+        ? `The query parameter ${decodedName}`
+        : 'A query parameter'
+      const message = `${subject} is unknown. The supported parameters are ${names.join(', ')}`
+      throw new HttpError(400, message)
+    }
     if (values.has(name)) throw new HttpError(400, `${name} must not be repeated`)
     values.set(name, decodeValue(name, valueParts.join('=')))
   }
