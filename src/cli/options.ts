@@ -47,7 +47,10 @@ export function addQuery(command: PlantsCommand): PlantsCommand {
   const sort = 'sort by a field, ignoring case and accents; services sort only by id'
   const after = 'only plants with ids above this one or, in descending order of ids, below it'
   return addFilters(command)
-    .choice('--sort <field>', sort, fieldNames, { defaultValue: 'id' })
+    .choice('--sort <field>', sort, fieldNames, {
+      defaultValue: 'id',
+      findHint: () => 'For the reverse order, add --desc',
+    })
     .option('--desc', 'sort in descending order')
     .value('--limit <count>', 'at most this many plants', parseCount)
     .value('--after <int64>', after, parseId)

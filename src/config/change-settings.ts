@@ -121,7 +121,7 @@ export function assertStoreName(name: string): void {
     throw createUsageError('The name "local" belongs to the built-in store', 'Choose another name')
   // The name is not repeated: it may be an address with its password.
   throw createUsageError(
-    'The name of the store is not valid',
+    'The first argument is not a name for a store',
     'A name has up to 64 letters, digits, "-" and "_", of which the first is a letter or a digit',
   )
 }

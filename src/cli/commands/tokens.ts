@@ -131,7 +131,7 @@ const parseLifetime = createDurationParser(
   'a duration such as 90d or 12h, up to 36525d',
   1,
   36_525 * 86_400_000,
-  '90d',
+  '90d, or leave it out for a token that does not expire',
   '',
 )
 

@@ -127,7 +127,7 @@ async function importPlants(
   if (files.length === 0 && !io.stdin.isPiped)
     throw createUsageError(
       'import needs a file to read, or plants on stdin',
-      'For example: plants import plants.ndjson',
+      'For example: plants import list.xlsx',
     )
   const plan = buildPlan(options, files, context)
   const { runImport } = await import('./run-import.js')
