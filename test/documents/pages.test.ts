@@ -108,17 +108,6 @@ test('no link leads nowhere, and every file and npm script that is named exists'
   expect(scripts.filter((name) => !Object.hasOwn(packageJson.scripts, name))).toEqual([])
 })
 
-test('the pages name the repository that package.json names', () => {
-  const [, repository = ''] =
-    /^git\+https:\/\/github\.com\/(.+)\.git$/.exec(packageJson.repository.url) ?? []
-  const named = [...pages.values()].flatMap((page) =>
-    Array.from(page.matchAll(/(?:ghcr\.io\/|--repo )([\w.-]+\/[\w-]+)/g), ([, name = '']) => name),
-  )
-  expect(named.length).toBeGreaterThan(3)
-  const others = named.filter((name) => name.toLowerCase() !== repository.toLowerCase())
-  expect(others).toEqual([])
-})
-
 test('every name that a page finds in a file of the code is there', () => {
   // Such as: `finish` in `src/server/handler.ts`, or: `src/server/plants.ts`: `createPlant`, or a
   // row of a table: | 9 | `createPlant` | `src/server/plants.ts` |
