@@ -4,7 +4,13 @@ import { version } from '../../package.json'
 import { SqliteStore } from '../../src/stores/sqlite/store.js'
 import { runPlants } from '../helpers/sandbox/run.js'
 import { queryFile } from '../helpers/sandbox/sqlite-file.js'
-import { buildSqliteOptions, createFileAddress, createPlant } from '../helpers/sandbox/store.js'
+import {
+  buildSqliteOptions,
+  createFileAddress,
+  createPlant,
+  gather,
+  toCreates,
+} from '../helpers/sandbox/store.js'
 import { createTemporaryFolder } from '../helpers/sandbox/temporary-folder.js'
 import { buildJsonResponse, ScriptedServer } from '../helpers/scripted-server/scripted-server.js'
 import { serveFile, token } from '../helpers/scripted-server/service.js'
@@ -38,6 +44,18 @@ test('a rejection by a constraint of the service is not reported as an existing 
   const message = expect.stringMatching(/ plant 2: .*plants\.name$/)
   const rejected = { type: 'rejected', problem: { kind: 'rejected', error: 422, message } }
   expect(outcomes).toMatchObject([rejected, rejected, rejected])
+})
+
+test('the largest page of a service is listed, in which each letter has six bytes', async () => {
+  const path = join(createTemporaryFolder(), 'plants.db')
+  const file = await SqliteStore.openOrCreate(createFileAddress(path), buildSqliteOptions())
+  const plants = Array.from({ length: 1000 }, (_, index) => {
+    // The page ends with the plant with which it has 500,000 letters.
+    return { id: BigInt(index), name: '\u0001'.repeat(index === 499 ? 174_000 : 1000) }
+  })
+  await file.write(toCreates(plants))
+  await file.close()
+  expect(await gather((await openHttp(await serveFile(path))).read())).toEqual(plants)
 })
 
 const posts = [buildJsonResponse(200, { name: 'Fern' })]

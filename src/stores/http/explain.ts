@@ -302,14 +302,14 @@ function describeContent(
   { expectedValue }: HttpRequest,
   response: HttpResponse,
 ): string {
-  const { status, headers, body } = response
+  const { status, headers, body, exceededBytes } = response
   const target =
     headers.location === undefined ? undefined : parseUrl(headers.location, address.url.href)
   // The user information and the query of the new address may be secrets.
   if (target && status >= 300 && status < 400)
     return `, and redirects to ${truncateToLine(target.origin + target.pathname)}`
   if (body.length === 0) return ' with nothing'
-  if (response.isTruncated) return ' with more than 16 MiB'
+  if (exceededBytes !== undefined) return ` with more than ${exceededBytes / 1_048_576} MiB`
   const compression = findCompression(headers)
   if (compression !== undefined) return ` with a compressed body (${truncateToLine(compression)})`
   const type = headers['content-type'] ?? 'no Content-Type'

@@ -28,6 +28,8 @@ export interface HttpRequest<T = unknown> {
 export interface ExpectedValue<T> {
   /** The name of the expected value in messages, such as "Plant". */
   noun: string
+  /** The largest body of a response with status 200; 4 MiB by default. */
+  maxBytes?: number
   /**
    * Returns the value of a response with status 200, or undefined if the body is not the expected
    * value.
@@ -39,8 +41,8 @@ export interface HttpResponse {
   status: number
   headers: http.IncomingHttpHeaders
   body: Buffer
-  /** The body was larger than 16 MiB. */
-  isTruncated: boolean
+  /** The number of bytes that the body may have and exceeds. Then its rest was not received. */
+  exceededBytes: number | undefined
 }
 
 export interface NoResponse {
@@ -52,8 +54,11 @@ export interface NoResponse {
   isSent: boolean
 }
 
-/** A plant has at most 1 MiB, and JSON escapes grow it up to sixfold. */
-const maxBodyBytes = 16 * 1_048_576
+/**
+ * A plant has at most 1 MiB as JSON in UTF-8, and a service that escapes all letters beyond ASCII
+ * sends up to three times as much. To parse a body may take 50 times its size in memory.
+ */
+const maxBodyBytes = 4 * 1_048_576
 
 /** Sends requests to a service. It follows no redirects, because the token is for one address. */
 export class HttpClient {
@@ -148,7 +153,7 @@ export class HttpClient {
     const events = [once(outgoingRequest, 'response'), once(outgoingRequest, 'close'), abortPromise]
     const [incomingMessage] = await Promise.race(events)
     if (!incomingMessage) throw Error('the connection was closed') // after a 101
-    return readResponse(incomingMessage)
+    return readResponse(incomingMessage, request.expectedValue)
   }
 
   /**
@@ -199,13 +204,17 @@ function findForeignCause(
   return Object.assign(Error('the port speaks TLS'), { code: 'TLS_PORT' })
 }
 
-async function readResponse(incomingMessage: http.IncomingMessage): Promise<HttpResponse> {
+async function readResponse(
+  incomingMessage: http.IncomingMessage,
+  expectedValue: ExpectedValue<unknown>,
+): Promise<HttpResponse> {
   const { statusCode: status = 0, headers } = incomingMessage
+  const maxBytes = (status === 200 && expectedValue.maxBytes) || maxBodyBytes
   const receivedBody = new GrowingBuffer()
   try {
     for await (const chunk of incomingMessage as AsyncIterable<Buffer>) {
       receivedBody.append(chunk)
-      if (receivedBody.length > maxBodyBytes) break
+      if (receivedBody.length > maxBytes) break
     }
   } catch (error) {
     if (getSystemCode(error) !== 'ECONNRESET') throw error
@@ -219,7 +228,7 @@ async function readResponse(incomingMessage: http.IncomingMessage): Promise<Http
     status,
     headers,
     body: receivedBody.bytes,
-    isTruncated: receivedBody.length > maxBodyBytes,
+    exceededBytes: receivedBody.length > maxBytes ? maxBytes : undefined,
   }
 }
 

@@ -85,11 +85,11 @@ export function parseStoredPlant(value: unknown): StoredPlant | undefined {
 }
 
 export function readJson(
-  { headers, body, isTruncated }: HttpResponse,
+  { headers, body, exceededBytes }: HttpResponse,
   idKey: 'id' | 'count' = 'id',
 ): unknown {
-  if (isTruncated || findCompression(headers) !== undefined || !isUtf8(body)) return undefined
-  if (!isJsonType(headers['content-type'] ?? '')) return undefined
+  if (exceededBytes !== undefined || findCompression(headers) !== undefined) return undefined
+  if (!isUtf8(body) || !isJsonType(headers['content-type'] ?? '')) return undefined
   const result = parseJson(body.toString(), { idKey, isList: true })
   return 'value' in result ? result.value : undefined
 }

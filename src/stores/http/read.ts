@@ -77,6 +77,9 @@ interface Page {
 
 const expectedPage: ExpectedValue<Page> = {
   noun: 'list of plants',
+  // A page of `plants serve` has at most a million characters, which JSON may escape by six bytes
+  // each, and a plant of 1 MiB.
+  maxBytes: 8 * 1_048_576,
   read(response) {
     const list = readJson(response)
     const plants = Array.isArray(list) ? list.map((item) => parseStoredPlant(item)) : undefined

@@ -184,7 +184,8 @@ const descriptionRequest: HttpRequest<boolean> = {
   path: '/openapi.json',
   expectedValue: {
     noun: 'OpenAPI description',
-    read({ body }) {
+    read({ body, exceededBytes }) {
+      if (exceededBytes !== undefined) return undefined
       const result = parseJson(body.toString())
       return 'value' in result ? listsIdempotencyKey(result.value) : undefined
     },

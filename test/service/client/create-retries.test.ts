@@ -163,8 +163,8 @@ describe('a plant without a response is not sent again', () => {
       openapi: buildJsonResponse(200, '{"paths":'),
     },
     {
-      reason: 'the description is larger than 16 MiB',
-      openapi: buildJsonResponse(200, ' '.repeat(16_777_217)),
+      reason: 'the description is larger than 4 MiB',
+      openapi: buildJsonResponse(200, ' '.repeat(4_194_305)),
     },
   ])('when $reason', async ({ openapi }) => {
     const requests = [createRequest, descriptionRequest]

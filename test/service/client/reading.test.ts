@@ -145,6 +145,7 @@ describe('a response to a request that reads', () => {
 
   test.each<[string, ScriptedResponse, number, string]>([
     ['404 without an Error', buildResponse(404), 1, '404 with nothing'],
+    ['more than 4 MiB', buildJsonResponse(200, fern.padEnd(4_194_305)), 4, 'more than 4 MiB'],
     ['another plant', buildJsonResponse(200, moss), 4, `no StoredPlant with id 1: ${moss}`],
     [
       'a web page',
@@ -173,7 +174,7 @@ describe('a response to a request that reads', () => {
       buildPage(['{"id":1,"tag":5,"nme":"F"}']),
       'URL answered 200 with no list of plants: [{"id":1,"tag":5,"nme":"F"}]',
     ],
-    ['more than 16 MiB', buildJsonResponse(200, `[${' '.repeat(16_777_216)}]`), 'more than 16 MiB'],
+    ['more than 8 MiB', buildJsonResponse(200, `[${' '.repeat(8_388_608)}]`), 'more than 8 MiB'],
     [
       'compressed plants',
       buildJsonResponse(200, `[${fern}]`, { 'Content-Encoding': 'br' }),
@@ -198,6 +199,12 @@ describe('a response to a request that reads', () => {
       { now: createCountingClock(600_000) },
     )
     expect({ code, last }).toMatchObject({ code: 4, last: { message: expectText(message) } })
+  })
+
+  test('for a list is accepted up to 8 MiB', async () => {
+    const answer = buildJsonResponse(200, `[${fern}]`.padEnd(8_388_608))
+    const { code, out } = await runCommandAt('list', { 'GET /plants': [answer] })
+    expect({ code, out }).toEqual({ code: 0, out: `${fern}\n` })
   })
 
   test('with the tag null has no tag', async () => {
