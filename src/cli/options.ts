@@ -53,7 +53,7 @@ export function addQuery(command: PlantsCommand): PlantsCommand {
     })
     .option('--desc', 'sort in descending order')
     .value('--limit <count>', 'at most this many plants', parseCount)
-    .value('--after <int64>', after, parseId)
+    .value('--after <id>', after, parseId)
 }
 
 export function addRetry(command: PlantsCommand): PlantsCommand {

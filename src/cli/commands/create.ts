@@ -25,7 +25,7 @@ export function define(command: PlantsCommand): void {
       if (argument !== '-') command.error('', { code: 'commander.excessArguments' })
       return argument
     })
-    .option('-i, --id <int64>', 'id of the plant, or "next" for the greatest id plus 1')
+    .option('-i, --id <id>', 'id of the plant, or "next" for the greatest id plus 1')
     .option('-n, --name <text>', 'name of the plant')
     .option('-t, --tag <text>', 'tag of the plant, such as shade')
     .option('-f, --file <path>', 'read the plant as JSON from a file, or from stdin with "-"')
