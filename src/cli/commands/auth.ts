@@ -19,7 +19,7 @@ interface LoginOptions extends GlobalOptions {
 
 export function define(command: PlantsCommand): void {
   command.description(
-    'Manage the token for a service. It is sent only to the address of that service.',
+    'Log in to a service that somebody else runs. Its token is sent only to its address.',
   )
   command
     .command('login')

@@ -111,13 +111,13 @@ export const listedCommands: Readonly<Record<string, ListedCommand>> = {
   },
   tokens: {
     group: 'Service:',
-    summary: 'manage service tokens',
+    summary: 'manage tokens of a service that you run',
     topic: 'run-a-service',
     load: () => import('./tokens.js'),
   },
   auth: {
     group: 'Service:',
-    summary: 'manage the token for a service',
+    summary: 'log in to a service that somebody else runs',
     topic: 'use-a-service',
     load: () => import('./auth.js'),
   },

@@ -25,7 +25,7 @@ interface CreateTokenOptions extends GlobalOptions {
 
 export function define(command: PlantsCommand): void {
   command.description(
-    'Manage the tokens that plants serve accepts. The store contains only their hashes.',
+    'Manage the tokens of a service that you run with plants serve. The store contains only their hashes.',
   )
   command
     .command('create')
