@@ -60,7 +60,7 @@ export function define(command: PlantsCommand): void {
   addReadingOptions(command)
   addRetry(command.optionsGroup('Running:'))
     .addExamples(
-      'plants import plants.ndjson',
+      'plants import list.xlsx',
       'plants import stock.xlsx --map name=CommonName,tag=Family --by-name',
       'plants import list.csv --by-name --if-exists update --dry-run',
     )
