@@ -44,8 +44,9 @@ interface ServeOptions extends GlobalOptions {
 }
 
 const loopback = '127.0.0.1'
+const defaultPort = '4010'
 
-const parsePort = createNumberParser('a port', 0, 65_535, '4010')
+const parsePort = createNumberParser('a port', 0, 65_535, defaultPort)
 const parseLimit = createNumberParser('a whole number', 1, Number.MAX_SAFE_INTEGER, '2000')
 const parseTimer = createDurationParser('a duration from 1ms to 24d', 1, 24 * 86_400_000, '30s')
 
@@ -66,7 +67,10 @@ function parseOrigin(text: string, previousOrigins: string[] = []): string[] {
 
 export function define(command: PlantsCommand): void {
   command
-    .description('Serve a store over HTTP. Print the address to stdout and the log to stderr.')
+    .description(
+      `Serve a store over HTTP at http://${loopback}:${defaultPort}, or at another --host and --port. ` +
+        'Print the address to stdout and the log to stderr.',
+    )
     .value(
       '--allow <rights>',
       `rights to offer, ${rightsRule} (default: all; for PLANTS_SERVE_TOKEN: create)`,
@@ -78,7 +82,7 @@ export function define(command: PlantsCommand): void {
       parseNonEmptyString,
       loopback,
     )
-    .value('-p, --port <port>', 'port to listen on, or 0 for any free port', parsePort, '4010')
+    .value('-p, --port <port>', 'port to listen on, or 0 for any free port', parsePort, defaultPort)
     .option(
       '--cors <origin...>',
       'origins whose web pages may use the service, or "*" for all origins',
@@ -114,7 +118,7 @@ export function define(command: PlantsCommand): void {
     .value('--drain-timeout <duration>', 'maximum time for a graceful stop', parseTimer, '10s')
     .addExamples(
       'plants tokens create --note laptop --store ./garden.db',
-      'plants serve --store ./garden.db --port 0',
+      'plants serve --store ./garden.db',
     )
     .handler(serve)
 }
