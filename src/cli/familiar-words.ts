@@ -1,6 +1,7 @@
 const changeExistingHint = 'To change plants that exist: plants import FILE --if-exists update'
 const columnsHint = 'To name the columns: --map id=COLUMN,name=COLUMN,tag=COLUMN'
-const importHint = 'To read a list: plants import FILE'
+const filterHint = 'To select plants: plants list --search TEXT, or plants list --tag TEXT'
+const importHint = 'To read a list or a spreadsheet: plants import FILE'
 const jsonHint = `Pipe JSON to stdin, as in: echo '{"id":3,"name":"Mint"}' | plants create`
 const searchHint = 'To search: plants list --search TEXT'
 const showHint = 'To show a plant: plants get ID'
@@ -15,6 +16,7 @@ const familiarWords: ReadonlyMap<string, string> = new Map([
   ['edit', updateHint],
   ['find', searchHint],
   ['init', 'To create a store: plants import FILE, or in a database, plants stores init ADDRESS'],
+  ['insert', importHint],
   ['load', importHint],
   ['login', 'To save a token: plants auth login --store ADDRESS'],
   ['open', importHint],
@@ -22,14 +24,16 @@ const familiarWords: ReadonlyMap<string, string> = new Map([
   ['rename', updateHint],
   ['save', 'To save plants in a file: plants export FILE, or plants backup FILE'],
   ['search', searchHint],
+  ['start', 'To start a service: plants serve'],
   ['status', 'To check the store: plants doctor'],
   ['upsert', 'To create or change plants: plants import FILE --if-exists update'],
   ['view', showHint],
-  ['tokens add', 'To create a token: plants tokens create'],
-  ['tokens delete', 'To revoke a token: plants tokens revoke TOKEN'],
 
+  ['--all', 'For all plants: plants list, or plants list | plants delete - --yes'],
+  ['--csv', 'For CSV: plants list --output csv, or plants export plants.csv'],
   ['--fields', 'To choose columns, pass a table to another program: plants list --output csv'],
   ['--file', 'Files are arguments, as in: plants import plants.csv'],
+  ['--filter', filterHint],
   ['--force', 'To be asked nothing: --yes, or where there is none, --no-input'],
   ['--format', 'For another format: --output FORMAT, or for a file, the end of its name'],
   ['--id', 'Ids are arguments, as in: plants get 7 8'],
@@ -38,12 +42,11 @@ const familiarWords: ReadonlyMap<string, string> = new Map([
   ['--name', 'To find plants by their names: plants list --search TEXT'],
   ['--offset', 'To skip plants: plants list --after ID'],
   ['--update', changeExistingHint],
-  ['--where', 'To select plants: plants list --search TEXT --tag TEXT'],
+  ['--where', filterHint],
 
   ['count --group-by', 'To count by a field: plants count --by tag'],
   ['create --data', jsonHint],
   ['create --json', jsonHint],
-  ['delete --all', 'For all plants: plants list | plants delete - --yes'],
   ['import --force', changeExistingHint],
   ['import --id', columnsHint],
   ['import --name', columnsHint],

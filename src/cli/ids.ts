@@ -50,6 +50,8 @@ function parseIdArgument(text: string, index: number, command: string): bigint {
   throw createUsageError(`${subject} ${problem}`, hint.replace('COMMAND', command))
 }
 
+const findHint = 'To find an id: plants list --search TEXT'
+
 /** The first pattern that matches says what to do instead. */
 const wrongIds = [
   {
@@ -57,18 +59,14 @@ const wrongIds = [
     problem: 'begins with a zero',
     hint: 'Write plain digits, such as 7',
   },
-  { pattern: /^-?\d+$/, problem: `must be ${idRule}`, hint: 'Correct the id' },
+  { pattern: /^-?\d+$/, problem: `must be ${idRule}`, hint: findHint },
   { pattern: /^\d/, problem: 'is not an id', hint: 'Name one id after the other, as in: 1 2 3' },
   {
     pattern: /^(?:all|\*)$/i,
     problem: 'is not an id',
     hint: 'For all plants: plants list | plants COMMAND -',
   },
-  {
-    pattern: /(?:)/,
-    problem: 'is not an id',
-    hint: 'To find an id: plants list --search TEXT',
-  },
+  { pattern: /(?:)/, problem: 'is not an id', hint: findHint },
 ]
 
 const linesHint = 'Pipe one id per line, or plants from: plants list --output ndjson'

@@ -37,8 +37,10 @@ export function explainCommandLineError({ command, code, message }: CommandLineE
   const usageHint = formatUsageHint(command as PlantsCommand, path)
   const sentence = message.replace(/^error: /, '')
   switch (code) {
-    case 'commander.unknownCommand':
-      return createUnknownWordError('command', command.args[0] ?? '', command)
+    case 'commander.unknownCommand': {
+      const [word = ''] = command.args
+      return createUnknownCommandError(word, command, /[./\\]/.test(word) ? fileHint : undefined)
+    }
     case 'commander.unknownOption':
       // The sentence is "unknown option '--tga=shade'". The value may be a secret.
       return createUnknownOptionError(
@@ -124,31 +126,39 @@ function createUnknownOptionError(option: string, command: PlantsCommand): Plant
       `${option} stands before the command to which it belongs`,
       `Write it behind the command: plants ${getCommandPath(owner)} ${option}`,
     )
-  return createUnknownWordError('option', option, command)
+  const path = getCommandPath(command)
+  const names = [...command.options.map(({ long }) => long ?? ''), '--help']
+  const hint = findFamiliarHint(option, path) ?? suggestNames(option, names)
+  return createUnknownWordError('option', option, hint ?? formatHelpHint(path))
 }
 
 function findOption({ options }: Command, flag: string): Option | undefined {
   return options.find(({ long, short }) => long === flag || short === flag)
 }
 
-/** Creates the error of a word that the command does not know. */
-export function createUnknownWordError(
-  noun: 'command' | 'option',
+/**
+ * Creates the error of a word that is no command.
+ *
+ * @param programHint what to do if the word is not near a command of the program
+ */
+export function createUnknownCommandError(
   word: string,
   command: Command,
-  helpHint = formatHelpHint(getCommandPath(command)),
+  programHint = formatHelpHint(''),
 ): PlantsError {
   const path = getCommandPath(command)
-  const names =
-    noun === 'command'
-      ? command.commands.flatMap((subcommand) => [subcommand.name(), ...subcommand.aliases()])
-      : [...command.options.map(({ long }) => long ?? ''), '--help']
-  const isFile = noun === 'command' && path === '' && /[./\\]/.test(word)
-  const hint = findFamiliarHint(word, path) ?? suggestNames(word, names)
-  return createUsageError(
-    `Unknown ${noun}${isPlainWord(word) ? ` ${word}` : ''}`,
-    hint ?? (isFile ? fileHint : helpHint),
-  )
+  const names = command.commands.flatMap((subcommand) => [
+    subcommand.name(),
+    ...subcommand.aliases(),
+  ])
+  const otherHint =
+    path === '' ? programHint : `plants ${path} has the commands ${names.join(', ')}`
+  const hint = findFamiliarHint(word, path) ?? suggestNames(word, names) ?? otherHint
+  return createUnknownWordError('command', word, hint)
+}
+
+function createUnknownWordError(noun: string, word: string, hint: string): PlantsError {
+  return createUsageError(`Unknown ${noun}${isPlainWord(word) ? ` ${word}` : ''}`, hint)
 }
 
 /**

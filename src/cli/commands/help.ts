@@ -48,9 +48,8 @@ async function findCommand(
   for (const word of words) {
     const subcommand = command.commands.find((candidate) => isNamed(candidate, word))
     if (!subcommand) {
-      const { createUnknownWordError } = await import('../usage-errors.js')
-      const hint = command === program ? 'See: plants help' : undefined
-      throw createUnknownWordError('command', word, command, hint)
+      const { createUnknownCommandError } = await import('../usage-errors.js')
+      throw createUnknownCommandError(word, command, 'See: plants help')
     }
     command = subcommand as PlantsCommand
   }
