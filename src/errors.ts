@@ -24,8 +24,8 @@ export const errorKinds = {
   conflict: { error: 409, exitCode: 1 }, // a plant with the id exists
   constraint: { error: 422, exitCode: 1 }, // a constraint that somebody added to the store
   checkFailed: { error: 500, exitCode: 1 }, // a check found a problem
-  unavailable: { error: 503, exitCode: 4, isRetryable: true }, // nothing was stored
-  // Nothing was stored, and somebody must change something first.
+  unavailable: { error: 503, exitCode: 4, isRetryable: true }, // not stored
+  // Not stored either, and somebody must change something first.
   accessDenied: { error: 503, exitCode: 4 },
   unknownOutcome: { error: 500, exitCode: 5, isOutcomeUnknown: true }, // a commit got no answer
   // The response violates the specification.

@@ -40,7 +40,7 @@ const exitCodes = {
   1: 'rejected by the store, or a check found a problem',
   2: 'wrong usage or invalid input',
   3: 'no token, or a token that is rejected',
-  4: 'nothing was stored',
+  4: 'the store could not be used: the last change was not stored, and the summary of an import says what was stored before',
   5: 'outcome unknown: the change may have been made',
   6: 'an import rejected some records',
   70: 'a bug in plants',
