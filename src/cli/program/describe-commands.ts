@@ -2,7 +2,7 @@
  * Describes the program for other programs: `plants help --output json`. Commands and options come
  * from the objects of commander, so that a new option needs no change here.
  */
-import type { Argument, Option } from 'commander'
+import type { Argument, Command, Option } from 'commander'
 import { getSetting, settingNames } from '../../config/setting-table.js'
 import { type ErrorKind, errorKinds, getErrorValue, getExitCode } from '../../errors.js'
 import type { PlantsCommand } from '../command.js'
@@ -12,7 +12,24 @@ const errors =
   'With --output json, an error is one line of JSON on stderr: error, message, hint, kind, retryable.'
 
 const results =
-  'With --output json, one plant is {id, name, tag?}, several are an array, and a count is a number. create prints {name, tag?}, and with --id next also the id.'
+  'With --output json, one plant is {id, name, tag?}, and several are an array. A command with another result describes it.'
+
+/** The JSON that commands read, by their paths. A key with a question mark may be missing. */
+const inputs: Readonly<Record<string, string>> = {
+  create: '{id, name, tag?}; with --id next {name, tag?}',
+  import:
+    'an array of {id, name, tag?}, or one such object on each line; with --by-name without id, with --if-exists update without name',
+}
+
+/** The JSON that commands print, if they print something else than plants. */
+const printedResults: Readonly<Record<string, string>> = {
+  create: '{name, tag?}; with --id next {id, name, tag?}',
+  count: 'a number; with --by tag [{tag, count}, …, {count}], where the last has no tag',
+  import:
+    '{dryRun?, created, updated, skipped, rejected, reasons?, unknown, rejects?}: numbers of records; reasons has those that were rejected by their error, and rejects is the path of the file',
+  export: '{file, plants, bytes}; to stdout, the plants',
+  backup: '{file, plants, bytes}',
+}
 
 const variables = {
   ...Object.fromEntries(
@@ -62,14 +79,17 @@ export function describeProgram(program: PlantsCommand): object {
 
 export function describeCommand(command: PlantsCommand): object {
   const help = command.createHelp()
+  const path = getCommandPath(command)
   return {
     name: command.name(),
     aliases: command.aliases(),
-    usage: `plants ${`${getCommandPath(command)} ${command.usage()}`.trim()}`,
+    usage: `plants ${`${path} ${command.usage()}`.trim()}`,
     summary: command.summary() || undefined,
     description: command.description() || command.summary(),
     arguments: command.registeredArguments.map(describeArgument),
-    options: help.visibleOptions(command).map(describeOption),
+    options: help.visibleOptions(command).map((option) => describeOption(option, command)),
+    input: inputs[path],
+    result: printedResults[path],
     examples: command.examples,
     commands: (command.commands as readonly PlantsCommand[]).map(describeCommand),
   }
@@ -80,13 +100,29 @@ function describeArgument(argument: Argument): object {
   return { name: argument.name(), description, required, variadic, choices: argChoices }
 }
 
-function describeOption({ flags, long, description, argChoices, ...option }: Option): object {
+function describeOption(option: Option, command: Command): object {
+  const excludedOptions = command.options.filter((other) => excludesEachOther(option, other))
   return {
-    name: long,
-    flags,
-    description,
+    name: option.long,
+    flags: option.flags,
+    description: option.description,
     takesValue: option.required,
-    choices: argChoices,
+    choices: option.argChoices,
     default: option.defaultValueDescription ?? option.defaultValue,
+    excludes: excludedOptions.length > 0 ? excludedOptions.map(({ long }) => long) : undefined,
   }
+}
+
+/** Whether only one of two options may be given, such as `--dry-run` and `--atomic`. */
+function excludesEachOther(option: Option, other: Option): boolean {
+  const [name, otherName] = [option.attributeName(), other.attributeName()]
+  const isNegation = name === otherName && option !== other
+  return (
+    isNegation || getConflicts(option).includes(otherName) || getConflicts(other).includes(name)
+  )
+}
+
+/** Commander's types lack this property, which `conflicts` sets. */
+function getConflicts(option: Option): readonly string[] {
+  return (option as Option & { conflictsWith: readonly string[] }).conflictsWith
 }

@@ -9,7 +9,14 @@ interface Description {
   name: string
   usage: string
   arguments: { name: string; required: boolean; variadic: boolean; choices?: string[] }[]
-  options: { name: string; takesValue: boolean; choices?: string[]; default?: unknown }[]
+  options: {
+    name: string
+    takesValue: boolean
+    choices?: string[]
+    default?: unknown
+    excludes?: string[]
+  }[]
+  result?: string
   commands: Description[]
   variables: Record<string, string>
 }
@@ -73,6 +80,40 @@ test('the JSON of the help has arguments, choices and defaults', async () => {
   expect((await describeBy('help stores add -o json')).usage).toBe(
     'plants stores add [options] <name> <address>',
   )
+})
+
+test('the JSON of the help says which options exclude each other', async () => {
+  const listExclusions = async (path: string) => {
+    const { options } = await describeBy(`help ${path} -o json`)
+    return options.flatMap(({ name, excludes = [] }) => [excludes.map((other) => [name, other])])
+  }
+  expect((await listExclusions('import')).flat()).toEqual([
+    ['--dry-run', '--atomic'],
+    ['--atomic', '--dry-run'],
+  ])
+  expect((await listExclusions('serve')).flat()).toContainEqual(['--host', '--socket'])
+  expect((await listExclusions('list')).flat()).toContainEqual(['--no-tag', '--tag'])
+})
+
+test.each([
+  ['import', 'import list.ndjson'],
+  ['import', 'import list.ndjson --rejects rejects.ndjson'],
+  ['import', 'import list.ndjson --dry-run'],
+  ['export', 'export plants.csv'],
+  ['backup', 'backup plants.bak'],
+  ['count', 'count --by tag'],
+])('the JSON of the help of %s has the keys that plants %s prints', async (path, line) => {
+  const user = new Sandbox()
+  await user.run('create --id 1 --name Fern --tag shade')
+  user.write('list.ndjson', '{"id":2,"name":"Moss","tag":"shade"}\n{"id":1,"name":"Ivy"}\n')
+  const { out } = await user.run(`${line} -o json`)
+  const { result } = await describeBy(`help ${path} -o json`)
+  const [printed] = [JSON.parse(out)].flat()
+  const [, shape = ''] = /\{([^}]*)\}/.exec(result ?? '') ?? []
+  const keys = shape.split(', ').map((key) => key.replace('?', ''))
+  expect(keys).toEqual(expect.arrayContaining(Object.keys(printed)))
+  const required = shape.split(', ').filter((key) => !key.endsWith('?'))
+  expect(Object.keys(printed)).toEqual(expect.arrayContaining(required))
 })
 
 test.each(['version -o json', '--version --output json', '-V -o ndjson'])(
