@@ -41,7 +41,7 @@ const addressHint = 'Choose an address of this machine, such as 127.0.0.1'
 const portExplanations: Readonly<Record<string, Explanation>> = {
   EADDRINUSE: {
     kind: 'unavailable',
-    hint: 'Choose another port: another program listens at this one',
+    hint: 'Choose another port, because another program listens on this one',
   },
   EACCES: { kind: 'usage', hint: 'Choose a port from 1024 on' },
   ENOTFOUND: { kind: 'usage', reason: 'the host name was not found', hint: addressHint },
@@ -136,7 +136,7 @@ async function removeAbandonedSocket(path: string): Promise<void> {
     throw new PlantsError('accessDenied', `${path} belongs to another user`, { hint })
   if (code !== 'ECONNREFUSED' && code !== 'ENOENT')
     throw new PlantsError('unavailable', `${path}: address already in use`, {
-      hint: 'Choose another path with --socket: another program listens at this one',
+      hint: 'Choose another path with --socket, because another program listens on this one',
     })
   rmSync(path, { force: true })
 }

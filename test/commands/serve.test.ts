@@ -98,7 +98,7 @@ describe('a service does not start', () => {
     await once(server, 'listening')
     const { port } = server.address() as AddressInfo // as it listens at one
     const message = `Port ${port} of 127.0.0.1: address already in use`
-    const hint = 'Choose another port: another program listens at this one'
+    const hint = 'Choose another port, because another program listens on this one'
     const failure = { code: 4, error: 503, message, retryable: true, hint, kind: 'unavailable' }
     expect(await failureOf([flag, `${port}`])).toEqual(failure)
   })
