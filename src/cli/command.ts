@@ -134,7 +134,7 @@ export class PlantsCommand extends Command {
   /** Adds an argument that is one of the choices. */
   choiceArgument(name: string, description: string, choices: readonly string[]): this {
     const argument = this.createArgument(`<${name}>`, description).choices(choices)
-    return this.addArgument(argument.argParser((text) => parseChoice(name, text, choices)))
+    return this.addArgument(argument.argParser((text) => parseChoice(`The ${name}`, text, choices)))
   }
 
   #addParsed<T>(
