@@ -100,10 +100,12 @@ function formatUsageHint(command: PlantsCommand, path: string): string {
   // `-n` is also found in `--name`, and `{` begins a plant as JSON.
   const marks = command.argv.flatMap((word) => /^--?[a-z-]+|^\{/.exec(word) ?? [])
   const countMarks = (line: string) => marks.filter((mark) => line.includes(mark)).length
-  const [example] = command.examples
+  const [usageWithExample] = command.examples
     .filter((line) => line.includes(`plants ${path}`))
     .toSorted((left, right) => countMarks(right) - countMarks(left))
-  return example === undefined ? usage : `${usage}, as in: ${example}`
+    .map((line) => `${usage}, as in: ${line}`)
+    .filter((hint) => hint.length <= 98) // A line has 100 columns.
+  return usageWithExample ?? usage
 }
 
 function createUnknownOptionError(option: string, command: PlantsCommand): PlantsError {

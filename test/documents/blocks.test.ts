@@ -186,7 +186,7 @@ test.skipIf(!('rawJSON' in JSON))(
 
 test('each example in a help text works', async () => {
   const prepared = createTemporaryFolder()
-  const stock = buildRows(['CommonName', 'Family'], ['Aloe', 'dry'])
+  const stock = buildRows(['No', 'Kind'], ['8', 'Aloe'])
   writeFileSync(join(prepared, 'stock.xlsx'), buildWorkbook({ sheets: { Stock: stock } }))
   writeFileSync(join(prepared, 'list.csv'), 'name\nOak\n')
   const list = buildRows(['id', 'name'], ['7', 'Oak'])

@@ -61,7 +61,7 @@ export function define(command: PlantsCommand): void {
   addRetry(command.optionsGroup('Running:'))
     .addExamples(
       'plants import list.xlsx',
-      'plants import stock.xlsx --map name=CommonName,tag=Family --by-name',
+      'plants import stock.xlsx --map id=No,name=Kind',
       'plants import list.csv --by-name --if-exists update --dry-run',
     )
     .handler((options: ImportOptions, io, files: string[]) =>
