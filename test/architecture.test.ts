@@ -47,6 +47,7 @@ const modules: Record<string, string[]> = {
     'import',
     'export',
     'server',
+    'fields',
     'formats',
     'stores',
     'plant',
@@ -56,9 +57,10 @@ const modules: Record<string, string[]> = {
   config: ['stores', 'plant', 'platform', 'errors'],
   auth: ['config', 'stores', 'platform', 'errors'],
   output: ['formats', 'stores', 'plant', 'platform', 'errors'],
-  import: ['formats', 'stores', 'plant', 'platform', 'errors'],
+  import: ['fields', 'formats', 'stores', 'plant', 'platform', 'errors'],
   export: ['formats', 'stores', 'plant', 'platform', 'errors'],
   server: ['stores', 'plant', 'platform', 'errors'],
+  fields: ['formats', 'stores', 'plant', 'platform', 'errors'],
   formats: ['plant', 'platform', 'errors'],
   stores: ['plant', 'platform', 'errors'],
   plant: ['platform', 'errors'],
@@ -157,7 +159,7 @@ test('a message of a module below cli names no option, command or environment va
   )
   // A service sends these messages, too, and its client may be another program.
   const filesBelow = files.filter((name) =>
-    /^src\/(stores|formats|import|export|plant|platform|server)\//.test(name),
+    /^src\/(stores|fields|formats|import|export|plant|platform|server)\//.test(name),
   )
   const messages = filesBelow.flatMap((file) =>
     findMessages(readSource(file)).map((text) => ({ file, text })),

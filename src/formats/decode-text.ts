@@ -4,7 +4,6 @@
  */
 import { isAscii, isUtf8 } from 'node:buffer'
 import { assertDefined } from '../errors.js'
-import { type FormatInput, maxRecordBytes } from './chunk.js'
 import {
   countLineEnds,
   createStrictDecoder,
@@ -25,6 +24,8 @@ import {
   type ForeignLine,
   type TextEncoding,
 } from './encoding-error.js'
+import { maxRecordBytes } from './limits.js'
+import type { FormatInput } from './reader.js'
 
 type TextInput = Pick<FormatInput, 'name' | 'head' | 'blocks' | 'isReadOnce'>
 

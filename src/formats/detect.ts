@@ -8,7 +8,6 @@
 import { isUtf8 } from 'node:buffer'
 import { createUsageError } from '../errors.js'
 import { parseJson } from '../plant/json.js'
-import type { FormatInput, FormatReader, InputOptions } from './chunk.js'
 import { decodeText } from './decode-text.js'
 import {
   decodeLeniently,
@@ -21,40 +20,40 @@ import { createUtf16Error, type TextEncoding } from './encoding-error.js'
 import { assertNoForeignFile, assertNoNul } from './foreign-files.js'
 import { openDocument, openNdjson } from './json.js'
 import { openTable } from './open-table.js'
+import type { FormatInput, FormatOptions, FormatReader, HeaderFinder } from './reader.js'
 import type { FormatName } from './write.js'
 
 type OpenText = (
   texts: AsyncGenerator<string>,
-  options: InputOptions,
+  options: FormatOptions,
   input: FormatInput,
+  finder: HeaderFinder,
 ) => Promise<FormatReader>
 
 const textFormats: Readonly<Record<FormatName, OpenText>> = {
   ndjson: openNdjson,
   json: openDocument,
   csv: openTable,
-  tsv: (texts, options, input) =>
-    openTable(texts, { ...options, delimiter: options.delimiter ?? '\t' }, input),
+  tsv: (texts, options, input, finder) =>
+    openTable(texts, { ...options, delimiter: options.delimiter ?? '\t' }, input, finder),
 }
 
 /**
- * Opens an input, and checks that its first records have the fields of plants.
+ * Opens an input, and reads its first records.
  *
- * @throws {PlantsError} `input` if the format is unknown, or columns or keys are missing
+ * @throws {PlantsError} `input` if the format is unknown, or the file is damaged
  */
-export async function openFormat(input: FormatInput, options: InputOptions): Promise<FormatReader> {
-  if (hasWorkbookStart(input)) return openArchive(input, options)
-  const { format, isRejects, ...encoding } = await detectFormat(input, options)
+export async function openFormat(
+  input: FormatInput,
+  options: FormatOptions,
+  finder: HeaderFinder,
+): Promise<FormatReader> {
+  if (hasWorkbookStart(input)) return openArchive(input, options, finder)
+  const { format, isRejects, ...encoding } = await detectFormat(input, options, finder)
   const texts = decodeText(input, encoding)
-  return textFormats[format](texts, isRejects ? adaptToRejectsFile(options) : options, input)
-}
-
-/**
- * Adapts the options to a rejects file. A rejects file is imported with the options of its input,
- * but has a header and quotes even if the input had neither.
- */
-function adaptToRejectsFile(options: InputOptions): InputOptions {
-  return { ...options, columns: undefined, quotes: true, key: undefined }
+  // A rejects file has quotes, and no outermost object, even if its input was otherwise.
+  const formatOptions = isRejects ? { ...options, quotes: true, key: undefined } : options
+  return textFormats[format](texts, formatOptions, input, finder)
 }
 
 /**
@@ -62,10 +61,14 @@ function adaptToRejectsFile(options: InputOptions): InputOptions {
  *
  * @throws {PlantsError} `input` if bytes are not in the encoding, or a workbook is damaged
  */
-export async function assertEncoding(input: FormatInput, options: InputOptions): Promise<void> {
+export async function assertEncoding(
+  input: FormatInput,
+  options: FormatOptions,
+  finder: HeaderFinder,
+): Promise<void> {
   const content = hasWorkbookStart(input)
-    ? (await openArchive(input, options)).chunks
-    : decodeText(input, await detectFormat(input, options))
+    ? (await openArchive(input, options, finder)).batches
+    : decodeText(input, await detectFormat(input, options, finder))
   for await (const _ of content);
 }
 
@@ -74,9 +77,13 @@ export async function assertEncoding(input: FormatInput, options: InputOptions):
  *
  * @returns false for a workbook, another encoding, and bytes that are not UTF-8
  */
-export async function isUtf8Text(input: FormatInput, options: InputOptions): Promise<boolean> {
+export async function isUtf8Text(
+  input: FormatInput,
+  options: FormatOptions,
+  finder: HeaderFinder,
+): Promise<boolean> {
   if (hasWorkbookStart(input)) return false
-  const { encoding } = await detectFormat(input, options)
+  const { encoding } = await detectFormat(input, options, finder)
   if (encoding !== 'utf-8') return false
   let remainder: Buffer = Buffer.alloc(0)
   for await (const block of input.blocks) {
@@ -96,10 +103,14 @@ export function hasWorkbookStart({ head }: FormatInput): boolean {
   return /^(?:PK(?:\x03\x04|\x05\x06)|\xd0\xcf\x11\xe0)/.test(head.toString('latin1', 0, 4))
 }
 
-async function openArchive(input: FormatInput, options: InputOptions): Promise<FormatReader> {
+async function openArchive(
+  input: FormatInput,
+  options: FormatOptions,
+  finder: HeaderFinder,
+): Promise<FormatReader> {
   if (options.key !== undefined) throw createKeyError(input.name)
   const { openWorkbook } = await import('./workbook/read.js')
-  return openWorkbook(input, options)
+  return openWorkbook(input, options, finder)
 }
 
 function createKeyError(name: string): Error {
@@ -112,7 +123,8 @@ function createKeyError(name: string): Error {
  */
 export async function detectFormat(
   { name, head }: Pick<FormatInput, 'name' | 'head'>,
-  options: InputOptions,
+  options: FormatOptions,
+  finder: HeaderFinder,
 ): Promise<TextEncoding & { format: FormatName; isRejects: boolean }> {
   if (options.format === undefined) assertNoForeignFile(name, head)
   const markedEncoding = findMarkedEncoding(head)
@@ -123,7 +135,7 @@ export async function detectFormat(
   if (unmarkedEncoding !== undefined && unmarkedEncoding !== encoding)
     throw await createUtf16Error(name, head, unmarkedEncoding, encoding)
   const text = decodeLeniently(head, encoding)
-  const format = rejects?.format ?? options.format ?? guessFormat(text, name, options)
+  const format = rejects?.format ?? options.format ?? guessFormat(text, name, options, finder)
   if (options.key !== undefined && !rejects && format !== 'json') throw createKeyError(name)
   return { format, encoding, source, isRejects: rejects !== undefined }
 }
@@ -149,7 +161,7 @@ function examineRejects(
 async function chooseEncoding(
   markedEncoding: string | undefined,
   isUtf8Rejects: boolean,
-  { encoding: label }: InputOptions,
+  { encoding: label }: FormatOptions,
 ): Promise<TextEncoding> {
   if (markedEncoding !== undefined) return { encoding: markedEncoding, source: 'mark' }
   if (isUtf8Rejects) return { encoding: 'utf-8', source: 'rejects file' }
@@ -158,15 +170,20 @@ async function chooseEncoding(
 }
 
 /** @param decodedText the beginning of the text */
-function guessFormat(decodedText: string, name: string, options: InputOptions): FormatName {
+function guessFormat(
+  decodedText: string,
+  name: string,
+  options: FormatOptions,
+  { hasColumns }: HeaderFinder,
+): FormatName {
   assertNoNul(decodedText, name)
   const text = decodedText.trimStart()
   const namedFormat = findNamedFormat(name)
   if (namedFormat === 'csv' || namedFormat === 'tsv' || namedFormat === 'ndjson') return namedFormat
   if (text === '') return 'ndjson'
   if (namedFormat === 'json') return guessJsonFormat(text, options) ?? 'json'
-  const hasTableOption = options.delimiter !== undefined || options.columns !== undefined
-  return (hasTableOption ? undefined : guessJsonFormat(text, options)) ?? 'csv'
+  const isTable = options.delimiter !== undefined || hasColumns
+  return (isTable ? undefined : guessJsonFormat(text, options)) ?? 'csv'
 }
 
 /**
@@ -175,7 +192,7 @@ function guessFormat(decodedText: string, name: string, options: InputOptions): 
  *
  * @returns undefined for a text that does not begin like JSON
  */
-function guessJsonFormat(text: string, { key }: InputOptions): FormatName | undefined {
+function guessJsonFormat(text: string, { key }: FormatOptions): FormatName | undefined {
   const isArray = /^\[\s*(?:["\-\d\]{[]|true\b|false\b|null\b|$)/.test(text)
   if (isArray || /^(?:\/\/|\/\*)[\s\S]*?\n\s*[[{]/.test(text)) return 'json'
   if (!/^\{\s*(?:["\w']|\}|$)/.test(text)) return undefined

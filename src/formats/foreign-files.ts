@@ -4,8 +4,8 @@
  */
 import { createInputError, type PlantsError } from '../errors.js'
 import { spreadsheetExtensions } from '../platform/files.js'
-import { createEmptyFileError } from './chunk.js'
 import { countLineEnds } from './encoding.js'
+import { createEmptyFileError } from './limits.js'
 
 const saveListHint = 'Save the list as CSV, JSON or .xlsx, and import that file'
 const databaseHint =

@@ -1,112 +1,94 @@
 /*
- * Finds the values in a JSON text and in NDJSON. Each value is parsed later, when it is mapped to a
- * plant.
+ * Finds the values in a JSON text and in NDJSON. Each value is parsed later, when its fields are
+ * read.
  *
- * NDJSON has one value on each line. A JSON text has an array of plants, or several values one
+ * NDJSON has one value on each line. A JSON text has an array, or several values one
  * after the other. It is searched for brackets and quotes, because `JSON.parse` would keep all
  * objects in memory, and would not tell in which lines they are. The text is searched twice. The
  * first time, every value is parsed, so that invalid JSON is found before anything is stored. The
  * second time, the values are yielded.
  */
-import { assertDefined, createInputError } from '../errors.js'
+import { createInputError, type PlantsError } from '../errors.js'
 import { parseJson } from '../plant/json.js'
 import { explainSyntaxError, syntaxHints } from '../plant/json-syntax.js'
+import { peek } from '../platform/generators.js'
 import { checkSignal } from '../platform/runtime.js'
-import { assertKeys, createNoListError } from './assert-keys.js'
+import { countLineEnds } from './encoding.js'
 import {
   createBrokenRecordError,
-  type FormatInput,
-  type FormatReader,
-  type InputOptions,
   isTooLarge,
   maxRecordBytes,
   maxUnpackedBytes,
-  peek,
-  RawChunk,
-  readFields,
   recordTooLargeReason,
-} from './chunk.js'
-import { listNames } from './columns.js'
-import { countLineEnds } from './encoding.js'
-import { JsonFields } from './json-fields.js'
+} from './limits.js'
+import { listNames } from './names.js'
+import {
+  type FormatInput,
+  type FormatOptions,
+  type JsonReader,
+  type JsonValue,
+  maxBatchCharacters,
+} from './reader.js'
 import type { FormatName } from './write.js'
 
-/** Opens NDJSON, and checks the keys of its first records. */
-export async function openNdjson(
-  texts: AsyncIterable<string>,
-  options: InputOptions,
-  { name }: JsonInput,
-): Promise<FormatReader> {
-  return openRecords('ndjson', readNdjson(texts), options, name)
+export function openNdjson(texts: AsyncIterable<string>): Promise<JsonReader> {
+  return openValues('ndjson', readNdjson(texts))
 }
 
-/** Opens a JSON text, and checks the keys of its first records. */
-export async function openDocument(
+export function openDocument(
   texts: AsyncIterable<string>,
-  options: InputOptions,
+  options: FormatOptions,
   input: JsonInput,
-): Promise<FormatReader> {
-  return openRecords('json', readDocument(texts, options, input), options, input.name)
+): Promise<JsonReader> {
+  return openValues('json', readDocument(texts, options, input))
 }
 
 type JsonInput = Pick<FormatInput, 'name' | 'signal'>
 
-async function openRecords(
+async function openValues(
   format: FormatName,
-  chunks: AsyncGenerator<RawChunk<string | null>>,
-  options: InputOptions,
-  name: string,
-): Promise<FormatReader> {
-  const { first = new RawChunk(), all } = await peek(chunks)
-  const sample = assertKeys(first, options, name)
-  const fields = new JsonFields(options)
-  return { format, sample, fields, chunks: readFields(all, fields) }
+  batches: AsyncGenerator<readonly JsonValue[]>,
+): Promise<JsonReader> {
+  const { first = [], all } = await peek(batches)
+  return { type: 'json', format, head: first, batches: all }
 }
 
 /**
  * Yields the lines of NDJSON, one value each (https://github.com/ndjson/ndjson-spec). Blank lines
  * are skipped. A line above 1 MiB is null, and is not kept in memory.
  */
-async function* readNdjson(texts: AsyncIterable<string>): AsyncGenerator<RawChunk<string | null>> {
-  let chunk = new RawChunk<string | null>()
+async function* readNdjson(texts: AsyncIterable<string>): AsyncGenerator<readonly JsonValue[]> {
   let line = 1
   let remainder = ''
   let isRemainderTooLarge = false
   for await (const text of texts) {
     const wholeText = remainder + text
     const end = wholeText.lastIndexOf('\n') + 1
-    line += addLines(wholeText.slice(0, end), line, chunk, isRemainderTooLarge)
-    chunk.characters += text.length
+    const lines = wholeText.slice(0, end).split('\n')
+    // After the last line feed, there is an empty string.
+    lines.pop()
+    const values = readLines(lines, line, isRemainderTooLarge)
+    if (values.length > 0) yield values
+    line += lines.length
     remainder = wholeText.slice(end)
     isRemainderTooLarge = (isRemainderTooLarge && end === 0) || isTooLarge(remainder)
     if (isRemainderTooLarge) remainder = ''
-    if (!chunk.isFull) continue
-    yield chunk
-    chunk = new RawChunk()
   }
-  yield chunk
 }
 
-/**
- * Adds the records of complete lines to a chunk.
- *
- * @param isFirstTooLarge whether the beginning of the first line was above 1 MiB, and is forgotten
- * @returns the number of lines, also of blank ones
- */
-function addLines(
-  text: string,
+/** @param isFirstTooLarge whether the beginning of the first line was above 1 MiB, and is forgotten */
+function readLines(
+  lines: readonly string[],
   firstLine: number,
-  chunk: RawChunk<string | null>,
-  isFirstTooLarge = false,
-): number {
-  const lines = text.split('\n')
-  // After the last line feed, there is an empty string.
-  lines.pop()
-  for (const [index, record] of lines.entries()) {
-    if ((index === 0 && isFirstTooLarge) || isTooLarge(record)) chunk.add(null, firstLine + index)
-    else if (record.trim() !== '') chunk.add(record, firstLine + index)
+  isFirstTooLarge: boolean,
+): JsonValue[] {
+  const values: JsonValue[] = []
+  for (const [index, text] of lines.entries()) {
+    const line = firstLine + index
+    if ((index === 0 && isFirstTooLarge) || isTooLarge(text)) values.push({ text: null, line })
+    else if (text.trim() !== '') values.push({ text, line })
   }
-  return lines.length
+  return values
 }
 
 /**
@@ -116,9 +98,9 @@ function addLines(
  */
 export async function* readDocument(
   texts: AsyncIterable<string>,
-  { key }: Pick<InputOptions, 'key'>,
+  { key }: Pick<FormatOptions, 'key'>,
   { name, signal }: JsonInput,
-): AsyncGenerator<RawChunk<string | null>> {
+): AsyncGenerator<readonly JsonValue[]> {
   let text = ''
   for await (const blockText of texts) {
     text += blockText
@@ -128,13 +110,13 @@ export async function* readDocument(
         'Write NDJSON instead: one plant per line',
       )
   }
-  for (const chunk of findValues(text, name, key)) {
+  for (const values of findValues(text, name, key)) {
     await checkSignal(signal)
-    assertValid(chunk, name, text)
+    assertValid(values, name, text)
   }
-  for (const chunk of findValues(text, name, key)) {
+  for (const values of findValues(text, name, key)) {
     await checkSignal(signal)
-    yield chunk
+    yield values
   }
 }
 
@@ -142,23 +124,24 @@ export async function* readDocument(
  * @param text the whole text, in which the position of an error is counted
  * @throws {PlantsError} `input` with the line of the first value that is not JSON
  */
-function assertValid({ records, lines }: RawChunk<string>, name: string, text: string): void {
+function assertValid(values: readonly DocumentValue[], name: string, text: string): void {
   // Parsing up to 2000 values as one array takes half the time. The length is compared because an
   // invalid value such as `1,2` would become two elements.
-  const parsedArray = parseJson(`[${records.join()}]`)
-  if ('value' in parsedArray && (parsedArray.value as unknown[]).length === records.length) return
-  for (const [index, record] of records.entries()) {
-    const parseResult = parseJson(record)
+  const parsedArray = parseJson(`[${values.map((value) => value.text).join()}]`)
+  if ('value' in parsedArray && (parsedArray.value as unknown[]).length === values.length) return
+  for (const { text: valueText, line } of values) {
+    const parseResult = parseJson(valueText)
     if ('isInvalid' in parseResult) {
       const { description, cause } = explainSyntaxError(text, { isSequence: true })
       const hint = cause && `${syntaxHints[cause]}, and run the command again`
-      const line = assertDefined(lines[index])
       throw createBrokenRecordError(name, line, `Not JSON: ${description}`, hint)
     }
   }
 }
 
 const maxValues = 2000
+
+type DocumentValue = JsonValue & { text: string }
 
 /**
  * Finds the values by brackets and quotes, without parsing them. A value above 1 MiB is an error,
@@ -168,34 +151,33 @@ function* findValues(
   text: string,
   name: string,
   key: string | undefined,
-): Generator<RawChunk<string>> {
+): Generator<DocumentValue[]> {
   const cursor = new Cursor(text)
   if (key !== undefined) cursor.moveTo(findListStart(text, key, name))
-  let chunk = new RawChunk<string>()
-  let chunkStart = 0
+  let values: DocumentValue[] = []
+  let batchStart = 0
   for (cursor.skipBlank(); !cursor.isAtEnd; cursor.skipBlank()) {
     const isBehindList = key !== undefined && !cursor.isInArray && !cursor.isAtArray
     if (isBehindList) break
     // Between two values, there may be a million empty arrays.
-    chunk.characters = cursor.index - chunkStart
-    if (chunk.isFull || chunk.records.length >= maxValues) {
-      yield chunk
-      chunk = new RawChunk()
-      chunkStart = cursor.index
+    if (values.length >= maxValues || cursor.index - batchStart >= maxBatchCharacters) {
+      yield values
+      values = []
+      batchStart = cursor.index
     }
     if (cursor.isAtArray) cursor.enterArray()
     else {
-      addValue(chunk, cursor, name)
+      values.push(readValue(cursor, name))
       cursor.skipSeparator()
     }
   }
   if (cursor.isInArray)
     throw createBrokenRecordError(
       name,
-      chunk.lines.at(-1) ?? cursor.line,
-      `Not JSON: ${explainOpenArray(chunk.records.at(-1), text)}`,
+      values.at(-1)?.line ?? cursor.line,
+      `Not JSON: ${explainOpenArray(values.at(-1)?.text, text)}`,
     )
-  yield chunk
+  yield values
 }
 
 /** If a string or an object in the last value is not closed, it takes the bracket of the array. */
@@ -205,16 +187,26 @@ function explainOpenArray(lastValue: string | undefined, text: string): string {
   return explainSyntaxError(text, { isSequence: true }).description
 }
 
-function addValue(chunk: RawChunk<string>, cursor: Cursor, name: string): void {
+function readValue(cursor: Cursor, name: string): DocumentValue {
   const { line, index, text } = cursor
   const value = cursor.readValue()
   if (isTooLarge(value)) {
     const isOutermost = !cursor.isInArray && index === text.length - text.trimStart().length
     const listKeys = isOutermost && text[index] === '{' ? [...findLists(text).keys()] : []
-    if (listKeys.length > 0) throw createNoListError(name, listKeys)
+    if (listKeys.length > 0) throw createWrappedListError(name, listKeys)
     throw createBrokenRecordError(name, line, recordTooLargeReason)
   }
-  chunk.add(value.trimEnd(), line)
+  return { text: value.trimEnd(), line }
+}
+
+/** @param listKeys the keys of the outermost object that hold lists of objects */
+export function createWrappedListError(name: string, listKeys: readonly string[]): PlantsError {
+  return createInputError(
+    `${name} is not a list of plants: it is an object`,
+    'Add --key with one of these keys',
+    undefined,
+    [`keys with lists: ${listNames(listKeys)}`],
+  )
 }
 
 /** @throws {PlantsError} `input` if the outermost object has no list of objects under the key */

@@ -8,16 +8,16 @@
  * same number of cells in most rows. No single row decides: one cell may have many delimiters.
  */
 import { assertDefined, createInputError } from '../errors.js'
-import {
-  type Cells,
-  type FormatInput,
-  type FormatReader,
-  type InputOptions,
-  prepend,
-  RawChunk,
-} from './chunk.js'
+import { prepend } from '../platform/generators.js'
 import { findLineEnd, type LineEnd } from './encoding.js'
-import { createReader, findHeader, maxHeaderRows } from './header.js'
+import {
+  type FormatInput,
+  type FormatOptions,
+  type HeaderFinder,
+  maxHeadRows,
+  type Row,
+  type TableReader,
+} from './reader.js'
 import { parseRows, type Table } from './table.js'
 
 /** The length of the start of a table in which its header is looked for, in UTF-16 units. */
@@ -34,21 +34,29 @@ interface TableStart {
 
 export async function openTable(
   texts: AsyncGenerator<string>,
-  options: InputOptions,
+  options: FormatOptions,
   { name }: Pick<FormatInput, 'name'>,
-): Promise<FormatReader> {
+  finder: HeaderFinder,
+): Promise<TableReader> {
   const start = await readStart(texts)
-  const { rows, delimiter } = chooseDelimiter(start, options, name)
-  const table = createTable(name, delimiter, start, options)
-  const chunks = readChunks(table, prepend([start.text], texts))
-  return createReader(rows, chunks, options, { name, delimiter })
+  const { rows, delimiter } = chooseDelimiter(start, options, finder, name)
+  const create = () => createTable(name, delimiter, start, options)
+  const head = rows.slice(0, maxHeadRows)
+  return {
+    type: 'table',
+    head,
+    heads: [{ rows: head.map(({ cells }) => cells) }],
+    batches: readBatches(create(), prepend([start.text], texts)),
+    delimiter,
+    parseRow: (text) => parseRows(create(), text, true)[0]?.cells ?? [],
+  }
 }
 
 function createTable(
   name: string,
   delimiter: string,
   { lineEnd }: TableStart,
-  { quotes = true }: InputOptions,
+  { quotes = true }: FormatOptions,
 ): Table {
   return { name, delimiter, lineEnd, hasQuotes: quotes, line: 1, remainder: '' }
 }
@@ -68,7 +76,7 @@ async function readStart(texts: AsyncGenerator<string>): Promise<TableStart> {
 /** The first rows as one of the delimiters divides them. */
 interface DelimiterTrial {
   delimiter: string
-  rows: RawChunk<Cells>
+  rows: readonly Row[]
   /** The index of the row that is a header with the needed columns; undefined without one. */
   headerRow: number | undefined
   /** The number of cells of the header, or else that of most of the first 100 rows. */
@@ -79,68 +87,62 @@ interface DelimiterTrial {
 
 function chooseDelimiter(
   start: TableStart,
-  options: InputOptions,
+  options: FormatOptions,
+  finder: HeaderFinder,
   name: string,
-): { delimiter: string; rows: RawChunk<Cells> } {
+): Pick<DelimiterTrial, 'delimiter' | 'rows'> {
   const { text, isWhole, lineEnd } = start
   const head = isWhole ? text + lineEnd : text.slice(0, headLength)
   const delimiters = options.delimiter === undefined ? [',', ';', '\t', '|'] : [options.delimiter]
   const trials = delimiters.map((delimiter) => {
     const rows = parseRows(createTable(name, delimiter, start, options), head, false)
-    return createTrial(delimiter, rows, options)
+    return createTrial(delimiter, rows, finder)
   })
   const firstHeaderRow = Math.min(...trials.map(({ headerRow = Infinity }) => headerRow))
   const withHeader = trials.filter(({ headerRow }) => headerRow === firstHeaderRow)
   const candidates = (withHeader.length > 0 ? withHeader : trials).toSorted(
     (a, b) => (withHeader.length > 0 ? 0 : b.rowCount - a.rowCount) || b.width - a.width,
   )
-  const { delimiter, rows } = assertDefined(candidates[0])
-  if (rows.length === 0 && !isWhole)
+  const trial = assertDefined(candidates[0])
+  if (trial.rows.length === 0 && !isWhole)
     throw createInputError(
       `${name} has no row in its first 64 KiB`,
       'Put the header at the beginning',
     )
-  return { delimiter, rows: rows.slice(0, maxHeaderRows) }
+  return trial
 }
 
 function createTrial(
   delimiter: string,
-  rows: RawChunk<Cells>,
-  options: InputOptions,
+  rows: readonly Row[],
+  finder: HeaderFinder,
 ): DelimiterTrial {
-  const location = options.columns ? undefined : findHeader(rows.slice(0, maxHeaderRows), options)
+  const location = finder.findHeader(rows.slice(0, maxHeadRows).map(({ cells }) => cells))
   const trial = { delimiter, rows, ...countEqualRows(rows.slice(0, maxComparedRows)) }
-  // A header that was only guessed has any columns.
-  if (!location || location.isGuessed) return { ...trial, headerRow: undefined }
-  const width = rows.records[location.row]?.length ?? 0
-  return { ...trial, headerRow: location.row, width }
+  if (!location?.isConfirmed) return { ...trial, headerRow: undefined }
+  return { ...trial, headerRow: location.row, width: location.width }
 }
 
 const maxComparedRows = 100
 
 /** Finds the number of cells, at least two, that most rows have; of equals, the greatest. */
-function countEqualRows({ records }: RawChunk<Cells>): { width: number; rowCount: number } {
+function countEqualRows(rows: readonly Row[]): { width: number; rowCount: number } {
   const counts = new Map<number, number>()
-  for (const { length } of records)
+  for (const {
+    cells: { length },
+  } of rows)
     if (length > 1) counts.set(length, (counts.get(length) ?? 0) + 1)
   const [width = 0, rowCount = 0] =
     [...counts].toSorted((a, b) => b[1] - a[1] || b[0] - a[0])[0] ?? []
-  const areMost = rowCount * 2 > records.length
+  const areMost = rowCount * 2 > rows.length
   return areMost ? { width, rowCount } : { width: 0, rowCount: 0 }
 }
 
-/** Reads the rows of the texts in chunks. */
-async function* readChunks(
+/** Reads the rows of each text. */
+async function* readBatches(
   table: Table,
   texts: AsyncIterable<string>,
-): AsyncGenerator<RawChunk<Cells>> {
-  let chunk = new RawChunk<Cells>()
-  for await (const text of texts) {
-    parseRows(table, text, false, chunk)
-    chunk.characters += text.length
-    if (!chunk.isFull) continue
-    yield chunk
-    chunk = new RawChunk()
-  }
-  yield parseRows(table, '', true, chunk)
+): AsyncGenerator<readonly Row[]> {
+  for await (const text of texts) yield parseRows(table, text, false)
+  yield parseRows(table, '', true)
 }

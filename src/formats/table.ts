@@ -9,16 +9,14 @@
  * A line without quotes is split at the delimiter. Any other row is parsed by `parseRowByCells`,
  * which also finds the lines that continue the row.
  */
+import { countLineEnds, type LineEnd } from './encoding.js'
 import {
-  type Cell,
-  type Cells,
   createBrokenRecordError,
   isTooLarge,
   maxRecordBytes,
-  RawChunk,
   recordTooLargeReason,
-} from './chunk.js'
-import { countLineEnds, type LineEnd } from './encoding.js'
+} from './limits.js'
+import { type Cell, type Cells, type Row, UnusableCell } from './reader.js'
 import { spreadsheetError } from './write.js'
 
 export interface Table {
@@ -35,11 +33,7 @@ export interface Table {
   remainder: string
 }
 
-interface Row {
-  cells: Cells
-  text: string
-  lineCount: number
-}
+type ParsedRow = Pick<Row, 'cells' | 'lineCount'> & { text: string }
 
 /**
  * Parses the rows that end in the text, and keeps the beginning of the next row in the table. Rows
@@ -50,16 +44,11 @@ interface Row {
  * may have quotes.
  *
  * @param isEnd whether this is the last text of the table
- * @param rows the chunk to which the rows are added
  * @throws {PlantsError} `input` for a quote that is not closed, and a row above 1 MiB
  */
-export function parseRows(
-  table: Table,
-  text: string,
-  isEnd: boolean,
-  rows = new RawChunk<Cells>(),
-): RawChunk<Cells> {
+export function parseRows(table: Table, text: string, isEnd: boolean): Row[] {
   const { name, lineEnd } = table
+  const rows: Row[] = []
   const wholeText = table.remainder + text + (isEnd ? lineEnd : '')
   const mayHaveQuotes = table.hasQuotes && wholeText.includes('"')
   let start = 0
@@ -71,8 +60,8 @@ export function parseRows(
         : parseRowByCells(wholeText, start, line, table)
     if (!row) break
     if (isTooLarge(row.text)) throw createBrokenRecordError(name, table.line, recordTooLargeReason)
-    if (row.cells.some((cell) => cell !== undefined)) rows.add(row.cells, table.line)
-    if (row.lineCount > 1) rows.multilineRow ??= table.line
+    if (row.cells.some((cell) => cell !== undefined))
+      rows.push({ ...row, line: table.line, characters: row.text.length + 1, hasSurplus: false })
     table.line += row.lineCount
     start += row.text.length + 1
   }
@@ -122,7 +111,7 @@ function parseRowByCells(
   start: number,
   firstLine: string,
   { delimiter, lineEnd }: Table,
-): Row | undefined {
+): ParsedRow | undefined {
   const cells: Cell[] = []
   let row = firstLine
   let cellStart = 0
@@ -214,6 +203,6 @@ const numberSign = 35
 function readPlainCell(cell: string): Cell {
   const content = cell.trim()
   if (content.charCodeAt(0) === numberSign && spreadsheetError.test(content))
-    return { text: content, reason: `is the error value ${content}` }
+    return new UnusableCell(content, `is the error value ${content}`)
   return content || undefined
 }

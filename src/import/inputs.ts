@@ -1,22 +1,41 @@
 /*
- * Opens the files and pipes that an import reads, and unpacks them if they are packed by gzip.
+ * Opens the files and pipes that an import reads, unpacks them if they are packed by gzip, and
+ * notices that a file is changed in the meantime.
  *
  * Each file is examined before anything is stored: its header and its encoding are checked. Then it
  * is read again, and its records are imported. A pipe can be read only once, so an import of a pipe
  * may find bytes in a wrong encoding after it has stored records.
+ *
+ * If another program cut or replaced a file between the two times, a part of a list would be stored
+ * as if it were the whole list. If it wrote the file again, the row between two blocks would be the
+ * beginning of an old row and the end of a new one. So the file is compared with its state at the
+ * start after each block that is read, and before each chunk is stored, which may have been read
+ * before the change.
  */
-import { createReadStream, type Stats, statSync } from 'node:fs'
-import { addAbortSignal, type Readable } from 'node:stream'
-import { PlantsError } from '../errors.js'
-import { type FormatInput, type FormatReader, type InputOptions, peek } from '../formats/chunk.js'
-import { assertEncoding, isUtf8Text, openFormat } from '../formats/detect.js'
+import { createReadStream, fstatSync, type Stats, statSync } from 'node:fs'
+import { addAbortSignal, pipeline, type Readable } from 'node:stream'
+import { createGunzip } from 'node:zlib'
+import { createInputError, getSystemCode, ignoreSystemError, PlantsError } from '../errors.js'
+import { createHeaderFinder } from '../fields/header.js'
+import { type InputOptions, openRecords, type RecordReader } from '../fields/open.js'
+import { assertEncoding, isUtf8Text } from '../formats/detect.js'
+import { createEmptyFileError } from '../formats/limits.js'
+import type { FormatInput } from '../formats/reader.js'
 import { isInt64 } from '../plant/json.js'
+import { peek } from '../platform/generators.js'
 import type { Io } from '../platform/io.js'
 import { checkSignal } from '../platform/runtime.js'
 import { explainRead } from '../platform/text-files.js'
-import { assertSameHeader } from './format-rejects.js'
-import { assertUnchanged, type ImportInput } from './input-file.js'
-import { blockBytes, gatherBlocks, unpack } from './unpack.js'
+import { assertSameHeader } from './rejects.js'
+
+export interface ImportInput {
+  /** The absolute path, or `-` for stdin. */
+  path: string
+  /** The name as it was typed, for messages. */
+  name: string
+  /** The state of the file before it was read; undefined if it need not stay the same. */
+  fingerprint?: string | undefined
+}
 
 export interface ImportPlan extends InputOptions {
   inputs: ImportInput[]
@@ -33,7 +52,7 @@ interface Closable {
   close(): void
 }
 
-export type InputReader = FormatReader & Closable
+export type InputReader = RecordReader & Closable
 
 /** The bytes of an input before they are unpacked, in pieces of any size. */
 interface PackedInput extends Closable {
@@ -52,7 +71,7 @@ export async function openInput(
 ): Promise<InputReader> {
   const content = await openContent(input, io)
   try {
-    return { ...content, ...(await openFormat(content, plan)) }
+    return { ...content, ...(await openRecords(content, plan)) }
   } catch (error) {
     content.close()
     throw error
@@ -127,6 +146,7 @@ export async function examineInputs(
   firstReader: InputReader,
   io: Io,
 ): Promise<bigint | undefined> {
+  const finder = createHeaderFinder(plan)
   let greatestId: bigint | undefined
   for (const [index, input] of plan.inputs.entries()) {
     if (!canBeReadTwice(input)) continue
@@ -134,11 +154,11 @@ export async function examineInputs(
     const read = <T>(use: (content: FormatInput) => Promise<T>) => useContent(input, io, use)
     if (plan.byName)
       greatestId = await read(async (content) =>
-        findGreatestId(await openFormat(content, plan), greatestId),
+        findGreatestId(await openRecords(content, plan), greatestId),
       )
     // If the text is not UTF-8, it is read once more, to find the line of the error.
-    else if (!(await read((content) => isUtf8Text(content, plan))))
-      await read((content) => assertEncoding(content, plan))
+    else if (!(await read((content) => isUtf8Text(content, plan, finder))))
+      await read((content) => assertEncoding(content, plan, finder))
   }
   return greatestId
 }
@@ -177,11 +197,11 @@ export function canBeReadTwice(input: ImportInput): boolean {
 
 /** @param greatestBefore the greatest id of the inputs before this one */
 async function findGreatestId(
-  reader: FormatReader,
+  reader: RecordReader,
   greatestBefore: bigint | undefined,
 ): Promise<bigint | undefined> {
   let greatestId = greatestBefore
-  for await (const { ids } of reader.chunks)
+  for await (const { ids } of reader.readChunks())
     for (const id of ids)
       if (isInt64(id) && (greatestId === undefined || id > greatestId)) greatestId = id
   return greatestId
@@ -203,4 +223,82 @@ function readStats({ path, name }: ImportInput): Stats {
 /** Whether the input is the cause of an error, and not the store or the program. */
 export function isInputError(error: unknown): error is PlantsError {
   return error instanceof PlantsError && error.kind === 'input'
+}
+
+/** Adds the state that the file has now. */
+export function addFingerprint(input: ImportInput): ImportInput {
+  return { ...input, fingerprint: readFingerprint(input) }
+}
+
+/** @throws {PlantsError} `input` if the file has changed since `addFingerprint` */
+export function assertUnchanged(input: ImportInput): void {
+  if (input.fingerprint !== undefined && input.fingerprint !== readFingerprint(input))
+    throw createChangeError(input)
+}
+
+function createChangeError({ name }: ImportInput): PlantsError {
+  const hint = 'Run the command again when no other program writes to the file'
+  return createInputError(`${name} was changed while it was read`, hint)
+}
+
+/**
+ * Returns what a change of a file changes. It is undefined for a pipe, and for a file that cannot
+ * be opened: opening it explains why. A program that copies a file may set the time of its contents
+ * (`mtime`) to an earlier one, but not the time of its last change (`ctime`).
+ */
+function readFingerprint({ path }: ImportInput): string | undefined {
+  const options = { bigint: true } as const
+  const stats = ignoreSystemError(() =>
+    path === '-' ? fstatSync(0, options) : statSync(path, options),
+  )
+  if (!stats?.isFile()) return undefined
+  return [stats.dev, stats.ino, stats.size, stats.mtimeNs, stats.ctimeNs].join()
+}
+
+const blockBytes = 65_536
+
+/**
+ * Joins pieces into blocks. A pipe yields pieces of a few kilobytes, and the work for a block
+ * hardly depends on its size.
+ */
+async function* gatherBlocks(pieces: AsyncIterable<Uint8Array>): AsyncGenerator<Buffer> {
+  let gatheredPieces: Uint8Array[] = []
+  let gatheredBytes = 0
+  for await (const piece of pieces) {
+    gatheredPieces.push(piece)
+    gatheredBytes += piece.length
+    if (gatheredBytes < blockBytes) continue
+    yield joinPieces(gatheredPieces)
+    gatheredPieces = []
+    gatheredBytes = 0
+  }
+  if (gatheredBytes > 0) yield joinPieces(gatheredPieces)
+}
+
+/** Joins pieces into one buffer. A file yields whole blocks, which are not copied. */
+function joinPieces(pieces: readonly Uint8Array[]): Buffer {
+  const [first] = pieces
+  return pieces.length === 1 && first instanceof Buffer ? first : Buffer.concat(pieces)
+}
+
+/**
+ * Unpacks gzip, whose first two bytes are 1f 8b (RFC 1952). Other bytes are yielded as they are.
+ */
+async function* unpack(blocks: AsyncGenerator<Buffer>, name: string): AsyncGenerator<Buffer> {
+  const { first, all } = await peek(blocks)
+  if (!first && /\.gz$/i.test(name)) throw createEmptyFileError(name, 'compress')
+  if (first?.[0] !== 0x1f || first[1] !== 0x8b) return yield* all
+  const stream = createGunzip({ chunkSize: blockBytes })
+  // The loop below gets the errors from the stream, so nothing is left to do for them here.
+  pipeline(all, stream, () => undefined)
+  try {
+    yield* stream as AsyncIterable<Buffer>
+  } catch (error) {
+    if (!getSystemCode(error)?.startsWith('Z')) throw error
+    throw createInputError(
+      `${name} is damaged or incomplete`,
+      'Download or compress the file again',
+      error,
+    )
+  }
 }

@@ -1,12 +1,69 @@
-/* Says what became of each record of a chunk, from the outcomes of the changes. */
+/*
+ * What became of the records of a chunk: an outcome for each of them, made of the outcomes of the
+ * changes, how many have which, and for which cause a record was rejected. If all records have one
+ * cause, an option, or one change of the whole input, may help more than correcting each record.
+ */
 import { assertDefined } from '../errors.js'
-import type { Chunk } from '../formats/chunk.js'
+import type { Chunk, RawRecord } from '../fields/chunk.js'
+import { NumberLiteral } from '../plant/json.js'
+import type { SyntaxCause } from '../plant/json-syntax.js'
 import { haveEqualNameAndTag } from '../plant/plant.js'
-import { getTargetId, type Outcome } from '../stores/change.js'
-import type { Counts } from './counts.js'
-import type { RejectedRecord } from './format-rejects.js'
-import type { MappedChange } from './mapped-change.js'
-import type { RecordOutcome, RecordProblem } from './rejection-cause.js'
+import { type Change, getTargetId, type Outcome, type Problem } from '../stores/change.js'
+
+/**
+ * Why a record is rejected, if the hint of the import depends on it.
+ *
+ * - `missingId`, `quotedId`, `formattedId`, `textId`: the record has no id, has one in quotes in
+ *   JSON, has a number that is not in plain digits, such as `1.234`, or has a text with letters in
+ *   the place of an id. Nothing else is wrong in it.
+ * - `surplusCells`: the row of a table has more cells than the header.
+ * - `repeatedId`: the plant of an earlier record has the same id.
+ * - `repeatedName`: with `--by-name`, an earlier record has the name, and another tag.
+ * - `unreadableConflict`: the id exists, and the service does not let the token read the plant, so
+ *   the plant may be equal to the record.
+ * - `generatedId`: another plant has the id that was generated for the record.
+ * - `reservedId`: the id is one that `--by-name` may generate. The ids in stdin are not known
+ *   before.
+ * - `unsavedFormula`: a cell of a workbook has a formula whose value the workbook lacks.
+ * - `commonName`: with `--by-name`, several plants have the name.
+ * - A cause of `SyntaxCause`: the record is not JSON.
+ */
+export type RejectionCause =
+  | 'missingId'
+  | 'quotedId'
+  | 'formattedId'
+  | 'textId'
+  | 'surplusCells'
+  | 'repeatedId'
+  | 'repeatedName'
+  | 'unreadableConflict'
+  | 'generatedId'
+  | 'reservedId'
+  | 'unsavedFormula'
+  | 'commonName'
+  | SyntaxCause
+
+/** Why a record is not stored. */
+export interface RecordProblem extends Problem {
+  rejectionCause?: RejectionCause | undefined
+}
+
+/** What a record changes. */
+export type MappedChange = Exclude<Change, { type: 'delete' }> & {
+  /** Whether the import has assigned the id. */
+  isGenerated: boolean
+}
+
+/** What became of a record. */
+export type RecordOutcome =
+  | Exclude<Outcome, { problem: Problem }>
+  | { type: 'rejected' | 'unknown' | 'notSent'; problem: RecordProblem }
+
+export interface RejectedRecord extends RecordProblem {
+  /** The line of the input in which the record begins. */
+  line: number
+  raw: RawRecord
+}
 
 /**
  * Returns an outcome for each record of a chunk. A record that could not be mapped to a change is
@@ -120,6 +177,35 @@ export function findRejections(
   return rejections
 }
 
+/** How many records have each outcome. */
+export interface Counts {
+  created: number
+  updated: number
+  skipped: number
+  /** How many records were rejected for each `error`, such as `409` for an id that exists. */
+  rejected: Record<string, number>
+  /** How many records were sent, and have no answer that says whether they are stored. */
+  unknown: number
+}
+
+export function createCounts(): Counts {
+  return { created: 0, updated: 0, skipped: 0, rejected: {}, unknown: 0 }
+}
+
+export function countRejectedRecords({ rejected }: Counts): number {
+  return Object.values(rejected).reduce((sum, count) => sum + count, 0)
+}
+
+/** Counts the records of which something is stored. */
+export function countStoredRecords({ created, updated }: Counts): number {
+  return created + updated
+}
+
+/** Counts the records that have an outcome. */
+export function countFinishedRecords(counts: Counts): number {
+  return countStoredRecords(counts) + counts.skipped + countRejectedRecords(counts)
+}
+
 export function addOutcomes(counts: Counts, outcomes: readonly RecordOutcome[]): void {
   for (const outcome of outcomes)
     if (outcome.type === 'rejected') {
@@ -151,4 +237,24 @@ function findCountedType(
     default:
       return undefined
   }
+}
+
+/**
+ * @param id the id of a record that is no valid plant; any value
+ * @param reasons what `findProblems` says of the record
+ */
+export function findIdCause(id: unknown, reasons: readonly string[]): RejectionCause | undefined {
+  if (reasons.length > 1) return undefined
+  if (id === undefined || id === null) return 'missingId'
+  if (id instanceof NumberLiteral) return isFormattedNumber(id.source) ? 'formattedId' : undefined
+  if (typeof id !== 'string') return undefined
+  // Integers in the cells of a table are parsed before this, so such a string is one of JSON.
+  if (/^-?\d{1,19}$/.test(id)) return 'quotedId'
+  if (isFormattedNumber(id)) return 'formattedId'
+  return /\p{L}/u.test(id) ? 'textId' : undefined
+}
+
+/** Whether a text is a number with separators, decimals or an exponent: `1.234`, `1,5` or `1E3`. */
+function isFormattedNumber(text: string): boolean {
+  return /^[+-]?\d+(?:[.,'’\s]\d+)*(?:E[+-]?\d+)?$/i.test(text) && /[^-\d]/.test(text)
 }

@@ -41,7 +41,7 @@ export interface Update {
  * `skip` skips every record, and `update` changes the plant.
  */
 export const existsPolicies = ['same', 'skip', 'update'] as const
-type ExistsPolicy = (typeof existsPolicies)[number]
+export type ExistsPolicy = (typeof existsPolicies)[number]
 
 /**
  * What became of a change:

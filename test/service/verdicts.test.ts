@@ -1,6 +1,6 @@
 import { isUtf8 } from 'node:buffer'
 import { expect, test } from 'vitest'
-import { foldName } from '../../src/formats/columns.js'
+import { foldName } from '../../src/formats/names.js'
 import { fieldNames } from '../../src/plant/fields.js'
 import { fc, generateInt64, generateText } from '../helpers/expect/arbitraries.js'
 import { scaleRounds } from '../helpers/sandbox/rounds.js'

@@ -8,14 +8,16 @@
  * Only a person can tell that a table has no header. The person then answers that the first row is
  * a plant already, and chooses the name among columns without names.
  */
-import type { Cells, Sample } from '../../formats/chunk.js'
-import { foldName, needsOwnIds } from '../../formats/columns.js'
-import { findHeader, findLikeliestHeader } from '../../formats/header.js'
-import { type Column, describeColumns } from '../../formats/sample.js'
-import { applyAnswers, type ImportAnswers } from '../../import/answers.js'
+import { findHeader, findLikeliestHeader } from '../../fields/header.js'
+import type { Sample } from '../../fields/missing-fields.js'
+import { needsOwnIds } from '../../fields/options.js'
+import { type Column, describeColumns } from '../../fields/sample.js'
+import { foldName } from '../../formats/names.js'
+import type { Cells } from '../../formats/reader.js'
 import type { ImportPlan } from '../../import/inputs.js'
 import { type FieldName, fieldNames } from '../../plant/fields.js'
 import type { CommandContext } from '../context.js'
+import { applyAnswers, type ImportAnswers } from './answers.js'
 import { countNames } from './count-names.js'
 import {
   guessIdColumn,
@@ -43,8 +45,8 @@ export async function askForColumns(
   const sheet = filledHeads.length > 1 ? await askForSheet(filledHeads, context.io) : undefined
   const head = filledHeads.find((filledHead) => filledHead.sheet === sheet) ?? filledHeads[0]
   if (!head) return undefined
-  const rows = head.rows.records
-  const headerRow = findHeader(head.rows, plan)?.row ?? findLikeliestHeader(rows)
+  const { rows } = head
+  const headerRow = findHeader(rows, plan)?.row ?? findLikeliestHeader(rows)
   const columns = describeColumns(rows, headerRow)
   const fieldsToAsk = findFieldsToAsk(columns, plan)
   if (fieldsToAsk.length === 0) return undefined

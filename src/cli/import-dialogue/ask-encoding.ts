@@ -6,15 +6,16 @@
  * shows a list of encodings, each with one line of the file as the encoding decodes the line.
  */
 import { assertDefined, type PlantsError } from '../../errors.js'
-import { readNames } from '../../formats/columns.js'
+import { readNames } from '../../fields/columns.js'
+import { createHeaderFinder } from '../../fields/header.js'
 import { commonEncodings } from '../../formats/common-encodings.js'
 import { assertEncoding, hasWorkbookStart } from '../../formats/detect.js'
 import { tryDecodeBytes } from '../../formats/encoding.js'
 import { EncodingError, type ForeignLine } from '../../formats/encoding-error.js'
 import { type ImportPlan, isInputError, useContent } from '../../import/inputs.js'
-import { sampleInput } from '../../import/sample-input.js'
 import { truncate } from '../../platform/escape.js'
 import type { Io } from '../../platform/io.js'
+import { sampleInput } from './answers.js'
 import { askForEncoding, askIfTextIsRight, type EncodingReading, showLines } from './questions.js'
 
 /**
@@ -42,7 +43,7 @@ export async function askForFileEncoding(plan: ImportPlan, io: Io): Promise<stri
 async function findReadError(plan: ImportPlan, io: Io): Promise<PlantsError | undefined> {
   try {
     await useContent(assertDefined(plan.inputs[0]), io, async (content) => {
-      if (!hasWorkbookStart(content)) await assertEncoding(content, plan)
+      if (!hasWorkbookStart(content)) await assertEncoding(content, plan, createHeaderFinder(plan))
     })
     return undefined
   } catch (error) {
@@ -61,7 +62,7 @@ async function describeBeginning(
   io: Io,
 ): Promise<string[]> {
   const { sample } = await sampleInput(plan, io)
-  const rows = sample.heads[0]?.rows.records.slice(0, maxRows) ?? []
+  const rows = sample.heads[0]?.rows.slice(0, maxRows) ?? []
   const lines = rows.map((row) =>
     truncate(`  ${readNames(row).filter(Boolean).join('  ')}`, io.stderr.columns - 1),
   )

@@ -1,5 +1,5 @@
 import { isWindows } from '../../errors.js'
-import type { ImportAnswers } from '../../import/answers.js'
+import type { ImportAnswers } from './answers.js'
 
 /**
  * Builds the command that runs the same import without questions. It is the command line that was

@@ -11,11 +11,10 @@
  * asks no questions, and asks whether to import. Nothing is stored before this last answer.
  */
 import type { PlantsError } from '../../errors.js'
-import { applyAnswers, type ImportAnswers } from '../../import/answers.js'
 import type { ImportPlan } from '../../import/inputs.js'
-import { sampleInput } from '../../import/sample-input.js'
 import { formatPlantCount } from '../../plant/plant.js'
 import type { CommandContext } from '../context.js'
+import { applyAnswers, type ImportAnswers, sampleInput } from './answers.js'
 import { askForColumns } from './ask-columns.js'
 import { askForFileEncoding } from './ask-encoding.js'
 import { buildCommandLine } from './command-line.js'

@@ -17,7 +17,7 @@ export async function countNames(plan: ImportPlan, context: CommandContext): Pro
   for (const input of plan.inputs) {
     const reader = await openInput(input, plan, io)
     try {
-      for await (const chunk of reader.chunks)
+      for await (const chunk of reader.readChunks())
         for (const name of chunk.names) if (typeof name === 'string') names.add(name)
     } finally {
       reader.close()

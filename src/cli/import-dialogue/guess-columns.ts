@@ -2,8 +2,8 @@
  * Guesses which column has which field. The guess is the answer that Enter gives, so a wrong guess
  * costs a person only a few keys. An import without the dialogue uses none of these guesses.
  */
-import { foldName } from '../../formats/columns.js'
-import { type Column, isInteger } from '../../formats/sample.js'
+import { type Column, isInteger } from '../../fields/sample.js'
+import { foldName } from '../../formats/names.js'
 
 /**
  * The words by which a field is found in the names of columns, in the languages in which plant

@@ -1,11 +1,11 @@
 /* The questions of the import dialogue, in words and choices that fit in a terminal. */
 
 import { PlantsError } from '../../errors.js'
-import type { TableHead } from '../../formats/chunk.js'
-import { readNames } from '../../formats/columns.js'
+import { readNames } from '../../fields/columns.js'
+import { findLikeliestHeader, rateTable } from '../../fields/header.js'
+import type { Column } from '../../fields/sample.js'
 import { describeEncoding } from '../../formats/common-encodings.js'
-import { findLikeliestHeader, rateTable } from '../../formats/header.js'
-import type { Column } from '../../formats/sample.js'
+import type { TableHead } from '../../formats/reader.js'
 import { toPrintable, truncate } from '../../platform/escape.js'
 import type { Io } from '../../platform/io.js'
 import { askToChoose, type Choice } from '../prompts.js'
@@ -59,8 +59,8 @@ function getColumnLabel({ name, number }: Column): string {
 /** Asks for the sheet of a workbook in which none has the columns. */
 export function askForSheet(heads: readonly TableHead[], io: Io): Promise<string> {
   const ratings = heads.map(({ rows }) => rateTable(rows))
-  const choices = heads.map(({ sheet = '', rows: { records } }) => {
-    const names = readNames(records[findLikeliestHeader(records)]).filter(Boolean)
+  const choices = heads.map(({ sheet = '', rows }) => {
+    const names = readNames(rows[findLikeliestHeader(rows)]).filter(Boolean)
     const name = truncate(`${sheet} (${names.join(', ')})`, io.stderr.columns - 4)
     return { value: sheet, name, short: sheet }
   })

@@ -12,7 +12,7 @@ import { crc32, createInflateRaw } from 'node:zlib'
 import { type Entry, fromBufferPromise, type ZipFile } from 'yauzl'
 import { getSystemCode } from '../../errors.js'
 import { checkSignal } from '../../platform/runtime.js'
-import { maxUnpackedBytes } from '../chunk.js'
+import { maxUnpackedBytes } from '../limits.js'
 import { createTooLargeError, DamageError } from './damage.js'
 
 export class Archive {

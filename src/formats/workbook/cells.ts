@@ -6,7 +6,7 @@
  * workbook. A stored value may differ from what the person has typed: an id above 2^53 has lost
  * digits. Such a cell gets the reason for which its record is rejected.
  */
-import type { Cell } from '../chunk.js'
+import { type Cell, UnusableCell } from '../reader.js'
 import { spreadsheetError } from '../write.js'
 import { DamageError } from './damage.js'
 import { formatDate } from './dates.js'
@@ -84,13 +84,13 @@ function readSharedString(index: string, { sharedStrings }: CellContext): Cell {
 
 export function readError(code: string): Cell {
   const text = spreadsheetError.test(code) ? code : '#VALUE!'
-  return { text, reason: `is the error value ${text}` }
+  return new UnusableCell(text, `is the error value ${text}`)
 }
 
 export function readBoolean(value: string): Cell {
   if (value === '1' || value === 'true') return 'TRUE'
   if (value === '0' || value === 'false') return 'FALSE'
-  return { text: '#VALUE!', reason: 'is neither true nor false in the workbook' }
+  return new UnusableCell('#VALUE!', 'is neither true nor false in the workbook')
 }
 
 function readNumber(value: string, format: number, context: CellContext): Cell {
@@ -112,36 +112,35 @@ export function readPlainNumber(value: string): Cell {
   // LibreOffice saves 15 digits of a number from 2^53 on: 2^53 is 9.00719925474099E+015.
   const isRounded = /e/i.test(value) && Math.abs(number) >= 9_007_199_254_740_990
   if (isRounded || Math.abs(number) > Number.MAX_SAFE_INTEGER)
-    return {
-      // Plain digits would look like an id, and the rejects file could be imported with a wrong id.
-      text: number.toExponential().toUpperCase(),
-      reason:
-        'is a number from 2^53 on, which has lost digits. Format the cell as text, and enter the number again',
-    }
+    // Plain digits would look like an id, and the rejects file could be imported with a wrong id.
+    return new UnusableCell(
+      number.toExponential().toUpperCase(),
+      'is a number from 2^53 on, which has lost digits. Format the cell as text, and enter the number again',
+    )
   const text = String(number)
   if (!text.includes('e')) return text
   return number.toLocaleString('en', { useGrouping: false, maximumSignificantDigits: 17 })
 }
 
-const notANumber = {
-  text: '#NUM!',
-  reason: 'is not a number, although its cell in the workbook has that type',
-}
+const notANumber = new UnusableCell(
+  '#NUM!',
+  'is not a number, although its cell in the workbook has that type',
+)
 
-export const impossibleDate = {
-  text: '#NUM!',
-  reason: 'is a date that does not exist in the calendar',
-}
+export const impossibleDate = new UnusableCell(
+  '#NUM!',
+  'is a date that does not exist in the calendar',
+)
 
 /**
  * The rejects file has `#N/A` for such a cell. An import of the rejects file rejects `#N/A` again,
  * so the record is not stored before somebody has entered the value.
  */
-export const unsavedFormula: Cell = {
-  text: '#N/A',
-  reason: 'is unknown because the formula has no saved value',
-  isUnsavedFormula: true,
-}
+export const unsavedFormula = new UnusableCell(
+  '#N/A',
+  'is unknown because the formula has no saved value',
+  { isUnsavedFormula: true },
+)
 
 /** Matches an integer of at most 15 digits, which a double represents exactly. */
 const plainInteger = /^(?:0|-?[1-9]\d{0,14})$/

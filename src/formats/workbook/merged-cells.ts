@@ -1,4 +1,3 @@
-import type { Header } from '../chunk.js'
 import { parseRange } from './references.js'
 
 /**
@@ -6,22 +5,24 @@ import { parseRange } from './references.js'
  * lists its merged cells after all rows.
  */
 export class MergedCells {
-  /** The first range below the header that has a column of a field. */
+  /** The first range below the header that has a column of the records. */
   firstRange: string | undefined
-  #header: Header | undefined
+  readonly #headerLine: number
+  readonly #columns: readonly number[]
 
-  setHeader(header: Header): void {
-    this.#header = header
+  /** @param columns the indexes of the columns that are read */
+  constructor(headerLine: number, columns: readonly number[]) {
+    this.#headerLine = headerLine
+    this.#columns = columns
   }
 
   /** Adds the reference of a range, such as `C2:C4`. A reference that is not valid is ignored. */
   add(reference: string): void {
+    if (this.firstRange !== undefined) return
     const range = parseRange(reference)
-    if (!range || !this.#header || this.firstRange !== undefined) return
-    const { columns, line = 0 } = this.#header
-    const hasField = [...columns.values()]
-      .flat()
-      .some((column) => column >= range.firstColumn && column <= range.lastColumn)
-    if (hasField && range.lastRow > line) this.firstRange = reference
+    if (!range || range.lastRow <= this.#headerLine) return
+    const { firstColumn, lastColumn } = range
+    const isRead = this.#columns.some((column) => column >= firstColumn && column <= lastColumn)
+    if (isRead) this.firstRange = reference
   }
 }

@@ -2,7 +2,7 @@
  * Converts a cell of an OpenDocument spreadsheet to a string, by the same rules as a cell of an
  * Excel workbook.
  */
-import type { Cell } from '../chunk.js'
+import { type Cell, UnusableCell } from '../reader.js'
 import { spreadsheetError } from '../write.js'
 import { impossibleDate, readBoolean, readError, readPlainNumber, unsavedFormula } from './cells.js'
 import { DamageError } from './damage.js'
@@ -46,7 +46,7 @@ function readString(cell: OpenDocumentCell): Cell {
   const string = attributes['office:string-value'] || text
   if (string === undefined && hasFormula(cell)) return unsavedFormula
   if (unreadElement !== undefined)
-    return { text: '#VALUE!', reason: `contains the element ${unreadElement}, which is not read` }
+    return new UnusableCell('#VALUE!', `contains the element ${unreadElement}, which is not read`)
   return string?.trim() || undefined
 }
 

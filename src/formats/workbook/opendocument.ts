@@ -6,8 +6,8 @@
  * follow each other are saved once, with their number: the last row of a sheet is often a million
  * empty ones.
  */
-import { type Cell, maxRecordBytes } from '../chunk.js'
-import { maxHeaderRows } from '../header.js'
+import { maxRecordBytes } from '../limits.js'
+import { type Cell, maxHeadRows } from '../reader.js'
 import type { Archive } from './archive.js'
 import { createTooLargeError, DamageError } from './damage.js'
 import { type OpenDocumentCell, readOpenDocumentCell } from './opendocument-cells.js'
@@ -111,14 +111,14 @@ class ContentReader extends RowBuilder implements ElementHandler {
     const sheet = this.#sheet
     this.#sheet = undefined
     if (!sheet || this.#sheetIndex !== undefined) return
-    const head = this.takeChunk()
-    this.#headsLength += head.characters
+    this.#headsLength += this.characters
+    const head = this.takeRows()
     if (this.#headsLength > maxKeptBytes) throw createTooLargeError(this.#options.file)
     this.sheets.push({ ...sheet, path, head })
   }
 
   #openInSheet(name: string, attributes: Attributes): void {
-    const isRead = this.#sheetIndex !== undefined || this.length < maxHeaderRows
+    const isRead = this.#sheetIndex !== undefined || this.length < maxHeadRows
     if (name === 'table:table-row' && isRead) {
       this.beginRow(this.rowNumber + this.#rowCount)
       this.#rowCount = parseCount(attributes, 'table:number-rows-repeated')
@@ -127,7 +127,7 @@ class ContentReader extends RowBuilder implements ElementHandler {
 
   #closeRow(row: Cell[]): void {
     const isHead = this.#sheetIndex === undefined
-    this.endRow(row, isHead ? Math.min(this.#rowCount, maxHeaderRows) : this.#rowCount)
+    this.endRow(row, isHead ? Math.min(this.#rowCount, maxHeadRows) : this.#rowCount)
   }
 
   #openCell(name: string, attributes: Attributes): void {

@@ -14,18 +14,20 @@
  * imports the rows. docs/design/decisions.md says why a workbook is read twice.
  */
 import { assertDefined, createInputError } from '../../errors.js'
+import { maxUnpackedBytes } from '../limits.js'
+import { foldName, listNames } from '../names.js'
 import {
   type Cell,
   type Cells,
   type FormatInput,
-  type FormatReader,
-  type InputOptions,
-  maxUnpackedBytes,
-  RawChunk,
+  type FormatOptions,
+  type HeaderFinder,
+  type HeaderLocation,
+  maxHeadRows,
+  type Row,
   type TableHead,
-} from '../chunk.js'
-import { foldName, listNames } from '../columns.js'
-import { createReader, findHeader, maxHeaderRows, rateTable } from '../header.js'
+  type TableReader,
+} from '../reader.js'
 import { Archive } from './archive.js'
 import { createTooLargeError, DamageError, explainDamage } from './damage.js'
 import { createCompoundFileError, identifyWorkbook, isCompoundFile } from './identify.js'
@@ -42,19 +44,20 @@ import { parsePart } from './xml.js'
  */
 export async function openWorkbook(
   input: FormatInput,
-  options: InputOptions,
-): Promise<FormatReader> {
+  options: FormatOptions,
+  finder: HeaderFinder,
+): Promise<TableReader> {
   const { name: file, signal } = input
   const bytes = await gatherBytes(input)
   if (isCompoundFile(bytes)) throw createCompoundFileError(file, bytes)
   try {
     const archive = await Archive.open(bytes, file, signal)
     const workbook = await workbookReaders[await identifyWorkbook(archive, file)](archive, file)
-    const reader = new WorkbookReader(archive, workbook, file, options)
+    const reader = new WorkbookReader(archive, workbook, file, options, finder)
     const table = await reader.openTable()
     // A file was examined before this, which has found any damage. A pipe cannot be examined, so
     // its rows are read to the end here.
-    if (input.isReadOnce) for await (const _ of (await reader.openTable()).chunks);
+    if (input.isReadOnce) for await (const _ of (await reader.openTable()).batches);
     return table
   } catch (error) {
     throw explainDamage(file, error)
@@ -78,37 +81,45 @@ class WorkbookReader {
   readonly #archive: Archive
   readonly #workbook: Workbook
   readonly #file: string
-  readonly #options: InputOptions
+  readonly #options: FormatOptions
+  readonly #finder: HeaderFinder
   /** The number of cells in the first rows of all sheets that were read, with the empty ones. */
   #headCells = 0
 
-  constructor(archive: Archive, workbook: Workbook, file: string, options: InputOptions) {
+  constructor(
+    archive: Archive,
+    workbook: Workbook,
+    file: string,
+    options: FormatOptions,
+    finder: HeaderFinder,
+  ) {
     this.#archive = archive
     this.#workbook = workbook
     this.#file = file
     this.#options = options
+    this.#finder = finder
   }
 
-  async openTable(): Promise<FormatReader> {
+  async openTable(): Promise<TableReader> {
     const { sheets } = this.#workbook
     const candidates = this.#findSheets(sheets)
     const { sheet, head, heads } = await this.#chooseSheet(candidates)
-    const mergedCells = new MergedCells()
-    const rows = this.#readRows(sheet, {
-      width: this.#countColumns(head),
-      onMergedCells: (reference) => mergedCells.add(reference),
-    })
-    const source = {
-      name: this.#file,
-      sheet: sheet.name,
-      heads,
-      sheets: sheets.map(describeSheet),
-    }
-    const reader = createReader(head, rows, this.#options, source)
-    // No row is read before this function has returned.
-    if (reader.header) mergedCells.setHeader(reader.header)
+    const { row = -1, columns = [], width = Infinity } = this.#findHeader(head) ?? {}
+    const mergedCells = new MergedCells(head[row]?.line ?? 0, columns)
+    const onMergedCells = (reference: string) => mergedCells.add(reference)
     const laterSheets = candidates.slice(candidates.indexOf(sheet) + 1)
-    return { ...reader, otherSheet: await this.#findSheet(laterSheets), mergedCells }
+    return {
+      type: 'table',
+      head,
+      heads,
+      batches: this.#readRows(sheet, { width, onMergedCells }),
+      workbook: {
+        sheet: sheet.name,
+        sheets: sheets.map(describeSheet),
+        otherSheet: await this.#findSheet(laterSheets),
+        mergedCells,
+      },
+    }
   }
 
   /**
@@ -118,26 +129,28 @@ class WorkbookReader {
    */
   async #chooseSheet(
     sheets: readonly Sheet[],
-  ): Promise<{ sheet: Sheet; head: RawChunk<Cells>; heads: TableHead[] }> {
+  ): Promise<{ sheet: Sheet; head: readonly Row[]; heads: TableHead[] }> {
     const heads: TableHead[] = []
+    const headRows: (readonly Row[])[] = []
     for (const sheet of sheets) {
       const head = await this.#readHead(sheet)
-      const tableHead = { sheet: sheet.name, rows: head }
-      if (this.#hasColumns(head)) return { sheet, head, heads: [tableHead] }
+      const tableHead = { sheet: sheet.name, rows: listCells(head) }
+      if (this.#findHeader(head)) return { sheet, head, heads: [tableHead] }
       heads.push(tableHead)
+      headRows.push(head)
     }
-    const ratings = heads.map(({ rows }) => rateTable(rows))
+    const ratings = heads.map(({ rows }) => this.#finder.rateTable(rows))
     const index = ratings.indexOf(Math.max(...ratings))
     return {
       sheet: assertDefined(sheets[index]),
-      head: assertDefined(heads[index]).rows,
+      head: assertDefined(headRows[index]),
       heads,
     }
   }
 
   /** Finds the name of the first sheet that has the columns. */
   async #findSheet(sheets: readonly Sheet[]): Promise<string | undefined> {
-    for (const sheet of sheets) if (this.#hasColumns(await this.#readHead(sheet))) return sheet.name
+    for (const sheet of sheets) if (this.#findHeader(await this.#readHead(sheet))) return sheet.name
     return undefined
   }
 
@@ -149,36 +162,22 @@ class WorkbookReader {
       : [findSheet(requestedSheet, sheets, this.#file)]
   }
 
-  #hasColumns(head: RawChunk<Cells>): boolean {
-    return findHeader(head, this.#options) !== undefined
-  }
-
-  /**
-   * Counts the columns of the table. Cells to the right of them, such as a remark next to the list,
-   * are ignored.
-   */
-  #countColumns(head: RawChunk<Cells>): number {
-    const { columns } = this.#options
-    if (columns) return columns.length
-    const location = findHeader(head, this.#options)
-    return (location && head.records[location.row]?.length) ?? Infinity
+  #findHeader(head: readonly Row[]): HeaderLocation | undefined {
+    return this.#finder.findHeader(listCells(head))
   }
 
   /** Reads the first rows of a sheet. They may be out of order in the file. */
-  async #readHead(sheet: Sheet): Promise<RawChunk<Cells>> {
-    const rows: { line: number; row: Cells }[] = []
-    const chunks = sheet.head
+  async #readHead(sheet: Sheet): Promise<Row[]> {
+    const rows: Row[] = []
+    const batches = sheet.head
       ? [sheet.head]
-      : this.#readRows(sheet, { width: Infinity }, maxHeaderRows)
-    for await (const { records, lines } of chunks) {
-      for (const [index, row] of records.entries())
-        rows.push({ line: assertDefined(lines[index]), row })
-      if (rows.length >= maxHeaderRows) break
+      : this.#readRows(sheet, { width: Infinity }, maxHeadRows)
+    for await (const batch of batches) {
+      rows.push(...batch)
+      if (rows.length >= maxHeadRows) break
     }
     rows.sort((a, b) => a.line - b.line)
-    const head = new RawChunk<Cells>()
-    for (const { row, line } of rows.slice(0, maxHeaderRows)) head.add(this.#fillRow(row), line)
-    return head
+    return rows.slice(0, maxHeadRows).map((row) => ({ ...row, cells: this.#fillRow(row.cells) }))
   }
 
   /** Adds the empty cells that are not saved. Thousands of sheets may lack millions of them. */
@@ -188,12 +187,12 @@ class WorkbookReader {
     return Object.assign(Array<Cell>(row.length).fill(undefined), row)
   }
 
-  /** @param chunkRows a chunk is yielded when it has this many rows, or when it is full */
+  /** @param batchRows a batch is yielded when it has this many rows, or when it is full */
   async *#readRows(
     sheet: Sheet,
     options: Omit<RowOptions, 'file'>,
-    chunkRows = Infinity,
-  ): AsyncGenerator<RawChunk<Cells>> {
+    batchRows = Infinity,
+  ): AsyncGenerator<readonly Row[]> {
     const { name, path } = sheet
     if (path === undefined)
       throw createInputError(
@@ -203,14 +202,18 @@ class WorkbookReader {
     const rows = this.#workbook.createRowReader(sheet, { file: this.#file, ...options })
     try {
       for await (const _ of parsePart(this.#archive, path, rows))
-        if (rows.isFull || rows.length >= chunkRows) yield rows.takeChunk()
+        if (rows.isFull || rows.length >= batchRows) yield rows.takeRows()
     } catch (error) {
       if (!(error instanceof DamageError)) throw error
       const reason = `in the sheet ${listNames([name])}, ${error.message}`
       throw explainDamage(this.#file, new DamageError(reason, { cause: error }))
     }
-    yield rows.takeChunk()
+    yield rows.takeRows()
   }
+}
+
+function listCells(rows: readonly Row[]): Cells[] {
+  return rows.map(({ cells }) => cells)
 }
 
 /** Finds the sheets with cells that a person sees in a spreadsheet. */

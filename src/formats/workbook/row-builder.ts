@@ -2,15 +2,13 @@
  * Builds the rows of one sheet from its cells, for the readers of both kinds of workbooks.
  */
 import {
-  type Cell,
-  type Cells,
   createBrokenRecordError,
   isTooLarge,
   maxRecordBytes,
   maxUnpackedBytes,
-  RawChunk,
   recordTooLargeReason,
-} from '../chunk.js'
+} from '../limits.js'
+import { type Cell, type Cells, maxBatchCharacters, maxBatchRecords, type Row } from '../reader.js'
 import { createTooLargeError, DamageError } from './damage.js'
 import { maxColumns, maxRows } from './references.js'
 
@@ -23,7 +21,7 @@ export interface RowOptions {
   onMergedCells?: ((reference: string) => void) | undefined
 }
 
-/** Gathers the rows of a sheet in chunks, without empty rows. */
+/** Gathers the rows of a sheet, without empty rows. */
 export class RowBuilder {
   /** The column of the next cell, from 0 on. */
   protected column = 0
@@ -31,7 +29,9 @@ export class RowBuilder {
   protected rowNumber = 0
   /** The open row. Cells that the workbook does not save take no room in the array. */
   protected row: Cell[] | undefined
-  #chunk = new RawChunk<Cells>()
+  #rows: Row[] = []
+  /** The length of the rows since the last call of `takeRows`, in UTF-16 units. */
+  protected characters = 0
   readonly #file: string
   readonly #width: number
   /** The length of all strings of the row, in UTF-16 units. */
@@ -46,20 +46,22 @@ export class RowBuilder {
     this.#width = width
   }
 
+  /** Whether there are enough rows for a batch. */
   get isFull(): boolean {
-    return this.#chunk.isFull
+    return this.length >= maxBatchRecords || this.characters >= maxBatchCharacters
   }
 
-  /** The number of rows that were read since the last call of `takeChunk`. */
+  /** The number of rows that were read since the last call of `takeRows`. */
   get length(): number {
-    return this.#chunk.length
+    return this.#rows.length
   }
 
   /** Returns the rows that were read since the last call. */
-  takeChunk(): RawChunk<Cells> {
-    const chunk = this.#chunk
-    this.#chunk = new RawChunk()
-    return chunk
+  takeRows(): Row[] {
+    const rows = this.#rows
+    this.#rows = []
+    this.characters = 0
+    return rows
   }
 
   protected beginRow(rowNumber: number): void {
@@ -73,23 +75,32 @@ export class RowBuilder {
   /** @param count how many equal rows follow each other. They share one array. */
   protected endRow(row: Cell[], count = 1): void {
     this.row = undefined
-    const chunk = this.#chunk
     // A UTF-16 unit has at most three bytes in UTF-8, so most rows need not be measured.
     if (this.#rowLength > maxRecordBytes / 3 && isTooLarge(joinStrings(row)))
       throw this.createSizeError()
     const length = this.#rowLength + row.length + 1
     if (row.length === 0 && !this.#hasSurplus) {
-      chunk.characters += length
+      this.characters += length
       return
     }
     if (this.rowNumber + count - 1 > maxRows)
       throw new DamageError(`it has more than ${maxRows} rows`)
     this.#countRepeated(length, count)
-    chunk.characters += length * count
-    if (this.#hasSurplus) chunk.surplusRows += count
+    this.characters += length * count
     // A row has all cells of the header. Those that are not saved take no room in the array.
     if (Number.isFinite(this.#width)) row.length = this.#width
-    for (let index = 0; index < count; index += 1) chunk.add(row, this.rowNumber + index)
+    const hasSurplus = this.#hasSurplus
+    for (let index = 0; index < count; index += 1) {
+      const line = this.rowNumber + index
+      this.#rows.push({
+        cells: row,
+        line,
+        text: undefined,
+        lineCount: 1,
+        characters: length,
+        hasSurplus,
+      })
+    }
   }
 
   /** @param count how many equal cells follow each other */

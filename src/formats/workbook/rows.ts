@@ -2,7 +2,7 @@
  * Reads the rows of one sheet from the elements of its XML. Programs write rows and cells in their
  * order, but need not: each row and each cell may say where it is.
  */
-import { maxRecordBytes } from '../chunk.js'
+import { maxRecordBytes } from '../limits.js'
 import { type CellContext, type RawCell, readCell } from './cells.js'
 import { DamageError } from './damage.js'
 import { maxRows, parseColumn } from './references.js'

@@ -2,7 +2,7 @@
  * The shared strings of a workbook. Excel stores each string once, in a separate part, and a cell
  * has the index of its string. So all shared strings are in memory while the rows are read.
  */
-import { isTooLarge, maxRecordBytes } from '../chunk.js'
+import { isTooLarge, maxRecordBytes } from '../limits.js'
 import type { Archive } from './archive.js'
 import { DamageError } from './damage.js'
 import { StringCollector, unescapeString } from './texts.js'

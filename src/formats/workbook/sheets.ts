@@ -7,7 +7,7 @@
  * the main part, and `xl/_rels/workbook.xml.rels` has the paths of the sheets (ECMA-376 part 2).
  */
 import { posix } from 'node:path'
-import type { Cells, RawChunk } from '../chunk.js'
+import type { Row } from '../reader.js'
 import { type Archive, foldPath } from './archive.js'
 import { createTooLargeError, DamageError } from './damage.js'
 import type { RowBuilder, RowOptions } from './row-builder.js'
@@ -22,7 +22,7 @@ export interface Sheet {
   /** The path of the part with the cells; undefined for a sheet without cells, such as a chart. */
   path: string | undefined
   /** The first rows, if they were read together with the list of sheets. */
-  head?: RawChunk<Cells>
+  head?: readonly Row[]
 }
 
 export interface Workbook {

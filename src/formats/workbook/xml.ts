@@ -4,7 +4,7 @@
  */
 import { SaxesParser } from 'saxes'
 import { describeReason } from '../../errors.js'
-import { maxRecordBytes } from '../chunk.js'
+import { maxRecordBytes } from '../limits.js'
 import type { Archive } from './archive.js'
 import { DamageError } from './damage.js'
 

@@ -6,8 +6,8 @@ import { run } from '../../../src/cli/program/run.js'
 import {
   buildPlantLine,
   countPlants,
+  fillChunk,
   ImportSandbox,
-  nextChunk,
   parseCounts,
 } from '../../helpers/sandbox/import-sandbox.js'
 import { CapturedOutput, createIo } from '../../helpers/sandbox/run.js'
@@ -135,7 +135,7 @@ describe('a rejects file', () => {
   })
 
   test('has no name until the import ends', async () => {
-    user.write('plants', `{"id":1,"name":1}\n${nextChunk}{"id":2}\n`)
+    user.write('plants', `${fillChunk('{"id":1,"name":1}')}{"id":2}\n`)
     const names: string[][] = []
     const now = () => {
       names.push(readdirSync(user.home))

@@ -5,8 +5,8 @@ import { PlantsError } from '../../../src/errors.js'
 import {
   buildPlantLine,
   countPlants,
+  fillChunk,
   ImportSandbox,
-  nextChunk,
 } from '../../helpers/sandbox/import-sandbox.js'
 import { CapturedOutput, createIo } from '../../helpers/sandbox/run.js'
 import { DatabaseSync } from '../../helpers/sandbox/sqlite-file.js'
@@ -55,7 +55,7 @@ describe('a list by name', () => {
   })
 
   test('does not overwrite a plant that has taken a generated id meanwhile', async () => {
-    user.write('list.ndjson', `{"name":"Fern"}\n${nextChunk}{"name":"Moss","tag":"wet"}\n`)
+    user.write('list.ndjson', `${fillChunk('{"name":"Fern"}')}{"name":"Moss","tag":"wet"}\n`)
     let isTaken = false
     const now = () => {
       if (!isTaken && countPlants(user.store) === 1) {
@@ -94,7 +94,7 @@ describe('a list by name', () => {
 })
 
 describe('an import that was interrupted', () => {
-  const text = `{"id":1,"name":"Fern"}\n{"id":2}\n${nextChunk}{"id":3,"name":"Moss"}\n{"id":4}\n`
+  const text = `{"id":1,"name":"Fern"}\n${fillChunk('{"id":2}')}{"id":3,"name":"Moss"}\n{"id":4}\n`
   const hint = 'To continue, run the same command again\n'
 
   test.each(['', '--if-exists skip', '--if-exists update'])(
@@ -109,7 +109,7 @@ describe('an import that was interrupted', () => {
       expect(readdirSync(user.home).filter((name) => /bad|tmp/.test(name))).toEqual([])
       const again = { code: 6, created: 1, skipped: 1, rejected: { 422: 2 } }
       expect(await user.import(command)).toMatchObject(again)
-      expect(user.readRejected('bad').map(({ line }) => line)).toEqual([2, 5])
+      expect(user.readRejected('bad').map(({ line }) => line)).toEqual([2, 4])
     },
   )
 
@@ -143,7 +143,7 @@ describe('an import that was interrupted', () => {
   })
 
   test('treats the store as it finds it: a changed plant differs, and a deleted one comes back', async () => {
-    user.write('list', `${buildPlantLine(1)}${buildPlantLine(2)}${nextChunk}${buildPlantLine(3)}`)
+    user.write('list', `${buildPlantLine(1)}${fillChunk(buildPlantLine(2))}${buildPlantLine(3)}`)
     await interrupt('list')
     await user.run('update 1 --name Renamed')
     await user.run('delete 2 --yes')

@@ -4,8 +4,8 @@ import { describe, expect, test } from 'vitest'
 import { PlantsError } from '../../../src/errors.js'
 import {
   buildPlantLines,
+  fillChunk,
   ImportSandbox,
-  nextChunk,
   writeLines,
 } from '../../helpers/sandbox/import-sandbox.js'
 import {
@@ -24,11 +24,11 @@ const all = 'plants.ndjson'
 const complete = { code: 0, created: lines.length }
 const repeatHint = 'To continue, run the same command again\n'
 
-/** A user of a service who has a file plants.ndjson, of two chunks with an empty line between. */
+/** A user of a service who has a file plants.ndjson, with an empty line in it. */
 function importerAt(store: string, input = lines): ImportSandbox {
   const user = new ImportSandbox()
   Object.assign(user.env, { PLANTS_STORE: store, PLANTS_TOKEN: 's3cret-of-this-test' })
-  writeLines(user.home, [...input.slice(0, half), nextChunk.trimEnd(), ...input.slice(half)])
+  writeLines(user.home, [...input.slice(0, half), '', ...input.slice(half)])
   return user
 }
 
@@ -194,7 +194,7 @@ test.each([
     const others = isKeyed ? {} : { [`GET /plants/${firstId}`]: [buildJsonResponse(200, stored)] }
     const failure = buildJsonResponse(status, { error: status, message: 'Oh' })
     const { user, mend } = await illService(() => failure, { start: 1, isKeyed, others })
-    user.write('list', `{"id":1,"name":1}\n${stored}\n${nextChunk}${next}\n`)
+    user.write('list', `{"id":1,"name":1}\n${fillChunk(stored)}${next}\n`)
     const command = 'list --retry 0s --rejects bad'
     const first = await user.import(command)
     expect(first).toMatchObject({ created: 1, rejected: { 422: 1 } })

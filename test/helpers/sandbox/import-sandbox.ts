@@ -66,8 +66,10 @@ export function buildPlantLine(
   return `${JSON.stringify({ id: 0, name, tag }).replace('0', String(id))}\n`
 }
 
-/** A blank line that is so long that an import begins another chunk after it. */
-export const nextChunk = `${' '.repeat(786_432)}\n`
+/** Pads a line so that an import begins another chunk after it. */
+export function fillChunk(line: string): string {
+  return `${line.trimEnd()}${' '.repeat(786_432)}\n`
+}
 
 const names = ['Fern', 'Подорожник', '银杏', 'زيتون', 'A "quoted" \\ one', '🌵 Saguaro']
 

@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { PlantsError } from '../../../src/errors.js'
-import type { Cell } from '../../../src/formats/chunk.js'
+import type { Cell } from '../../../src/formats/reader.js'
 import { Archive } from '../../../src/formats/workbook/archive.js'
 import { DamageError } from '../../../src/formats/workbook/damage.js'
 import { readWorkbook } from '../../../src/formats/workbook/sheets.js'
@@ -91,8 +91,7 @@ async function readSheet(path: string): Promise<Sheet | string> {
     if (sheet?.path === undefined) return 'it has no sheet'
     const reader = createRowReader(sheet, { file: path, width: Infinity })
     for await (const _ of parsePart(archive, sheet.path, reader));
-    const { records, lines } = reader.takeChunk()
-    return new Map(records.map((row, index) => [lines[index] ?? 0, row]))
+    return new Map(reader.takeRows().map(({ cells, line }) => [line, cells]))
   } catch (error) {
     if (error instanceof DamageError || error instanceof PlantsError) return error.message
     throw error

@@ -10,7 +10,7 @@ import {
   guessTagColumn,
   hasIntegers,
 } from '../../../src/cli/import-dialogue/guess-columns.js'
-import { describeColumns } from '../../../src/formats/sample.js'
+import { describeColumns } from '../../../src/fields/sample.js'
 import { isInstalled } from '../../helpers/sandbox/programs.js'
 
 function columnsOf(...rows: string[]) {

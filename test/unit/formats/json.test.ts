@@ -139,7 +139,7 @@ test('a chunk of an array has hardly more than 260,000 characters', async () => 
   })()
   const input = { name: 'a', signal: new AbortController().signal }
   const lengths: number[] = []
-  for await (const { records } of readDocument(texts, {}, input)) lengths.push(records.length)
+  for await (const values of readDocument(texts, {}, input)) lengths.push(values.length)
   expect(lengths).toEqual([2, 1])
 })
 

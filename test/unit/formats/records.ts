@@ -1,7 +1,9 @@
 import { assertDefined } from '../../../src/errors.js'
-import type { InputOptions, RawRecord } from '../../../src/formats/chunk.js'
-import { detectFormat, openFormat } from '../../../src/formats/detect.js'
-import { mapRecords } from '../../../src/import/map-record.js'
+import type { RawRecord } from '../../../src/fields/chunk.js'
+import { createHeaderFinder } from '../../../src/fields/header.js'
+import { type InputOptions, openRecords } from '../../../src/fields/open.js'
+import { detectFormat } from '../../../src/formats/detect.js'
+import { mapRecords } from '../../../src/import/map.js'
 import type { NewPlant, PlantPatch } from '../../../src/plant/plant.js'
 
 interface ReadRecord {
@@ -38,17 +40,20 @@ export async function readRecords(
   const options = { map: {}, ifExists: 'skip' as const, ...given }
   const { signal } = new AbortController()
   const file = { name, head: bytes.subarray(0, 65_536), blocks: blocks(), isReadOnce, signal }
-  const reader = await openFormat(file, options)
-  const { format } = await detectFormat(file, options)
+  const reader = await openRecords(file, options)
+  const { format } = await detectFormat(file, options, createHeaderFinder(options))
   const records: ReadRecord[] = []
-  for await (const chunk of reader.chunks) {
+  const otherFields = new Set(reader.header?.unreadNames)
+  for await (const chunk of reader.readChunks()) {
+    for (const key of chunk.unreadKeys) otherFields.add(key)
     const results = mapRecords(chunk, options, undefined)
-    for (const [index, raw] of chunk.records.entries()) {
+    for (const [index, record] of chunk.records.entries()) {
+      const raw = reader.format === undefined ? reader.readCells(record) : record
       const at = { line: chunk.lines[index] ?? 0, raw }
       records.push({ ...describeOutcome(assertDefined(results[index])), ...at })
     }
   }
-  return { records, otherFields: reader.fields.unreadNames, format }
+  return { records, otherFields, format }
 }
 
 function describeOutcome(mapped: ReturnType<typeof mapRecords>[number]): Partial<ReadRecord> {

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
-import { findLikeliestHeader } from '../../../src/formats/header.js'
-import type { ColumnsError } from '../../../src/formats/sample.js'
+import { findLikeliestHeader } from '../../../src/fields/header.js'
+import type { ColumnsError } from '../../../src/fields/missing-fields.js'
 import { formatRecords, readRecords } from './records.js'
 
 // Which row of a table is its header, and how its columns are found.
@@ -139,9 +139,9 @@ test('the error for missing columns has the first rows for a dialogue', async ()
   const { sample } = error as ColumnsError
   expect(sample).toMatchObject({
     noun: 'column',
-    heads: [{ rows: { records: [['Stock'], ['Nr', 'Sorte'], ['1', 'Rosa']], lines: [1, 2, 3] } }],
+    heads: [{ rows: [['Stock'], ['Nr', 'Sorte'], ['1', 'Rosa']] }],
   })
-  expect(findLikeliestHeader(sample.heads[0]?.rows.records ?? [])).toBe(1)
+  expect(findLikeliestHeader(sample.heads[0]?.rows ?? [])).toBe(1)
 })
 
 test('white space, case and accents in a header do not matter, also for --map', async () => {

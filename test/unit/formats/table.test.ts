@@ -183,7 +183,7 @@ function parseTable(text: string, delimiter: string) {
     line: 1,
     remainder: '',
   }
-  return parseRows(table, text, true).records
+  return parseRows(table, text, true).map(({ cells }) => cells)
 }
 
 test('a line without quotes is split as a row that is parsed by cells', () => {

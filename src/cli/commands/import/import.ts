@@ -6,10 +6,9 @@ import {
   parseNonEmptyString,
 } from '../../../config/option-values.js'
 import { createUsageError } from '../../../errors.js'
-import { foldName } from '../../../formats/columns.js'
+import { foldName } from '../../../formats/names.js'
 import { formatNames } from '../../../formats/write.js'
-import type { ImportInput } from '../../../import/input-file.js'
-import type { ImportPlan } from '../../../import/inputs.js'
+import type { ImportInput, ImportPlan } from '../../../import/inputs.js'
 import { fieldNames } from '../../../plant/fields.js'
 import { spreadsheetExtensions } from '../../../platform/files.js'
 import type { Io } from '../../../platform/io.js'

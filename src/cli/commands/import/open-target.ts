@@ -16,13 +16,10 @@ export interface ImportTarget {
   transaction?: DirectStore['transaction'] | undefined
   /** The store to read from; undefined if there is none yet, and for a dry run at a service. */
   store?: Pick<Store, 'read'> | undefined
-  /** At most this many records are written at once. */
-  maxRecords: number
+  /** At most this many records are written at once; undefined for a whole chunk. */
+  maxRecords?: number
   close(): Promise<void>
 }
-
-/** An invalid record of one byte takes hundreds of bytes of memory as a problem. */
-const maxRecordsAtOnce = 24_000
 
 export function openTarget(plan: ImportPlan, context: CommandContext): Promise<ImportTarget> {
   const isDirect = hasCapability(context.address, 'direct')
@@ -38,7 +35,6 @@ async function openDirectStore(plan: ImportPlan, context: CommandContext): Promi
   let store = mayStayMissing ? await opener.openExisting() : await opener.openOrCreate()
   return {
     store,
-    maxRecords: maxRecordsAtOnce,
     async write(changes, options) {
       if (changes.length === 0) return []
       store ??= await opener.openOrCreate()
@@ -58,7 +54,6 @@ async function openDirectDryRun(context: CommandContext): Promise<ImportTarget> 
   if (!store) return createPlanningTarget(() => [])
   return {
     store,
-    maxRecords: maxRecordsAtOnce,
     write: (changes, options) =>
       store.transaction((transaction) => transaction.write(changes, options), {
         shouldCommit: () => false,
@@ -102,7 +97,6 @@ function createPlanningTarget(
   listAssumedIds: (changes: readonly Change[]) => readonly bigint[],
 ): ImportTarget {
   return {
-    maxRecords: maxRecordsAtOnce,
     async write(changes): Promise<Outcome[]> {
       const assumedPlants = listAssumedIds(changes).map((id) => ({ plant: { id, name: '' } }))
       return planChanges(assumedPlants, changes).outcomes

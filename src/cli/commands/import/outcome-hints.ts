@@ -2,9 +2,8 @@
  * Chooses the hint of an import that has rejected records. Often all of them have one cause, and
  * then one option, or one change of the input, helps for all of them.
  */
-import type { RejectedRecord } from '../../../import/format-rejects.js'
 import type { ImportPlan } from '../../../import/inputs.js'
-import type { RejectionCause } from '../../../import/rejection-cause.js'
+import type { RejectedRecord, RejectionCause } from '../../../import/outcomes.js'
 import { syntaxHints } from '../../../plant/json-syntax.js'
 
 /** Why a record was rejected; `other` if only the record itself says how to correct it. */

@@ -1,9 +1,13 @@
 import { assertDefined, PlantsError } from '../../../errors.js'
-import { countFinishedRecords, countRejectedRecords } from '../../../import/counts.js'
-import type { RejectedRecord } from '../../../import/format-rejects.js'
-import type { Importer } from '../../../import/importer.js'
 import type { ImportPlan } from '../../../import/inputs.js'
-import type { RejectsFile } from '../../../import/rejects-file.js'
+import {
+  type Counts,
+  countFinishedRecords,
+  countRejectedRecords,
+  createCounts,
+} from '../../../import/outcomes.js'
+import type { RejectsFile } from '../../../import/rejects.js'
+import type { ImportStep } from '../../../import/run.js'
 import {
   describeChange,
   describeIgnoredFields,
@@ -29,6 +33,10 @@ export class ImportReport {
   readonly #context: CommandContext
   readonly #rejectsFile: RejectsFile | undefined
   readonly #progress: Progress
+  /** The last step; undefined before the first one. */
+  #step: ImportStep | undefined
+  /** Whether all records have outcomes. */
+  isComplete = false
   /** How many records were rejected for each cause. */
   readonly #causeCounts = new Map<HintCause, number>()
   /** What the dialogue has printed, and is not printed again; undefined without a dialogue. */
@@ -52,12 +60,21 @@ export class ImportReport {
     this.#shownLines = shownLines
   }
 
-  async reportChunk(
-    outcomes: readonly Outcome[],
-    rejections: readonly RejectedRecord[],
-    { counts, progress }: Importer,
-    file: string,
-  ): Promise<void> {
+  /** How many records have each outcome. */
+  get counts(): Readonly<Counts> {
+    return this.#step?.counts ?? createCounts()
+  }
+
+  /** Whether nothing of an import with `--atomic` is stored. */
+  get isRolledBack(): boolean {
+    const isRejected = countRejectedRecords(this.counts) > 0
+    return this.#plan.atomic === true && (isRejected || !this.isComplete)
+  }
+
+  /** Shows what has become of a chunk. */
+  async show(step: ImportStep): Promise<void> {
+    const { outcomes, rejections, counts, progress, file } = step
+    this.#step = step
     this.#progress.show({
       done: countFinishedRecords(counts),
       rejected: countRejectedRecords(counts),
@@ -113,18 +130,18 @@ export class ImportReport {
     }
   }
 
-  async writeSummary(importer: Importer): Promise<void> {
+  async writeSummary(): Promise<void> {
     await this.#progress.clear()
-    const { counts, isComplete } = importer
+    const { counts, isComplete, isRolledBack } = this
     const finishedCount = countFinishedRecords(counts)
     if (finishedCount === 0 && isComplete)
       await this.#context.reporter.warn(describeEmptyInput(this.#plan), 'warning')
-    await this.writeWarnings(importer)
+    await this.writeWarnings()
 
     const { dryRun } = this.#plan
     const { skipped, unknown } = counts
-    const created = importer.isRolledBack ? 0 : counts.created
-    const updated = importer.isRolledBack ? 0 : counts.updated
+    const created = isRolledBack ? 0 : counts.created
+    const updated = isRolledBack ? 0 : counts.updated
     const rejected = countRejectedRecords(counts)
     const parts = Object.entries({ created, updated, skipped, rejected, unknown })
       .filter(([name, count]) => name === 'created' || count > 0)
@@ -133,7 +150,7 @@ export class ImportReport {
     const reasons = rejected > 0 ? counts.rejected : undefined
     const rejects = this.#findRejectsPath()
     const fields = { dryRun, created, updated, skipped, rejected, reasons, unknown, rejects }
-    const isKept = !dryRun && !importer.isRolledBack
+    const isKept = !dryRun && !isRolledBack
     // A reader of stdout that has left must not hide why the import fails after its summary.
     await this.#context
       .printOutcome(fields, `${subject}: ${parts.join(', ')}`, { isKept })
@@ -141,8 +158,10 @@ export class ImportReport {
   }
 
   /** Warns of what was not read in the inputs, or was read otherwise than a person may expect. */
-  async writeWarnings({ notes }: Importer): Promise<void> {
+  async writeWarnings(): Promise<void> {
     await this.#progress.clear()
+    const notes = this.#step?.notes
+    if (!notes) return
     for (const sentence of notes.list()) await this.#warn(sentence)
     const { otherColumns, otherFields } = notes
     if (otherColumns.size > 0)
@@ -154,12 +173,13 @@ export class ImportReport {
     return this.#rejectsFile?.isComplete ? this.#rejectsFile.path : undefined
   }
 
-  assertComplete({ counts }: Importer): void {
-    const rejectedCount = countRejectedRecords(counts)
+  /** @throws {PlantsError} `incomplete` if records were rejected */
+  assertNoRejections(): void {
+    const rejectedCount = countRejectedRecords(this.counts)
     if (rejectedCount === 0) return
     const outcomeClause = this.#plan.atomic ? ', so nothing was changed' : ''
     const message = `Rejected ${formatPlantCount(rejectedCount)}${this.#describeUnlisted()}${outcomeClause}`
-    const recordCount = countFinishedRecords(counts)
+    const recordCount = countFinishedRecords(this.counts)
     const rejects = this.#findRejectsPath()
     const hint = chooseOutcomeHint(this.#causeCounts, recordCount, rejects, this.#plan)
     throw new PlantsError('incomplete', message, { hint })
@@ -174,29 +194,29 @@ export class ImportReport {
    * Prints the summary of an import that an error has ended, if something may be stored, and adds
    * to the error how to continue.
    */
-  async explainFailure(error: unknown, importer: Importer): Promise<unknown> {
+  async explainFailure(error: unknown): Promise<unknown> {
     await this.#progress.clear()
     if (!(error instanceof PlantsError) || error.kind === 'internalError') return error
     const { atomic, dryRun } = this.#plan
-    const { counts } = importer
+    const { counts } = this
     const finishedCount = countFinishedRecords(counts)
     const mayHaveStored = !atomic && !dryRun && finishedCount + counts.unknown > 0
-    if (mayHaveStored) await this.#writeSummaryAfter(error, importer)
+    if (mayHaveStored) await this.#writeSummaryAfter(error)
     // The hint of such an error says what to correct.
     if (error.kind === 'input' || error.kind === 'usage') return error
     const extent = mayHaveStored
       ? ` after ${formatPlantCount(finishedCount)}`
       : ', nothing was changed'
     const message = error.isInterruption ? error.message + extent : error.message
-    const nextHint = mayHaveStored ? this.#describeRest(error, importer) : undefined
+    const nextHint = mayHaveStored ? this.#describeRest(error) : undefined
     const hint = [error.hint, nextHint].filter(Boolean).join('. ') || undefined
     return new PlantsError(error.kind, message, { ...error, hint, cause: error })
   }
 
   /** A terminal that has closed, which interrupts the import, can show nothing any more. */
-  async #writeSummaryAfter(error: PlantsError, importer: Importer): Promise<void> {
+  async #writeSummaryAfter(error: PlantsError): Promise<void> {
     try {
-      await this.writeSummary(importer)
+      await this.writeSummary()
     } catch (outputError) {
       if (!error.isInterruption) throw outputError
     }
@@ -211,15 +231,15 @@ export class ImportReport {
     return !isKeyIgnored || !this.#causeCounts.has('unreadableConflict')
   }
 
-  #describeRest(error: PlantsError, { position, isComplete }: Importer): string | undefined {
-    if (isComplete) return undefined
-    if (position === undefined || this.mayBeRepeated(error)) {
+  #describeRest(error: PlantsError): string | undefined {
+    if (this.isComplete) return undefined
+    const { file, unansweredLine } = this.#step ?? {}
+    if (unansweredLine === undefined || this.mayBeRepeated(error)) {
       // The next run must not overwrite the rejects file of this one.
       const clause = this.#rejectsFile?.isComplete ? ' with a new --rejects file' : ''
       return `To continue, run the same command again${clause}`
     }
-    const { file, line } = position
-    return `The import ended at ${file}:${line}: import the rest from there`
+    return `The import ended at ${file}:${unansweredLine}: import the rest from there`
   }
 }
 

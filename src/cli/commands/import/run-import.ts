@@ -2,17 +2,13 @@
  * Runs `plants import` from the options to the summary.
  *
  * The inputs are opened and examined first, so that an error in a file is found before the store is
- * opened or created. If that fails on a terminal, a dialogue may complete the options. Then an
- * `Importer` writes the records to the target that `openTarget` has opened.
+ * opened or created. If that fails on a terminal, a dialogue may complete the options. Then the
+ * records are written to the target that `openTarget` has opened.
  */
 import { assertDefined, type PlantsError } from '../../../errors.js'
-import { Chunk, peek } from '../../../formats/chunk.js'
-import { needsOwnIds } from '../../../formats/columns.js'
-import { countStoredRecords } from '../../../import/counts.js'
-import { assertRejectsName } from '../../../import/format-rejects.js'
-import { Importer } from '../../../import/importer.js'
-import { addFingerprint } from '../../../import/input-file.js'
+import { needsOwnIds } from '../../../fields/options.js'
 import {
+  addFingerprint,
   assertFilesExist,
   canBeReadTwice,
   examineInputs,
@@ -22,8 +18,11 @@ import {
   openInput,
 } from '../../../import/inputs.js'
 import { PlantNames } from '../../../import/names.js'
-import { RejectsFile } from '../../../import/rejects-file.js'
+import { countStoredRecords } from '../../../import/outcomes.js'
+import { assertRejectsName, RejectsFile } from '../../../import/rejects.js'
+import { importRecords } from '../../../import/run.js'
 import type { Io } from '../../../platform/io.js'
+import type { Store } from '../../../stores/store.js'
 import type { CommandContext } from '../../context.js'
 import { type ImportTarget, openTarget } from './open-target.js'
 import { ImportReport } from './report.js'
@@ -38,43 +37,60 @@ export async function runImport(
   try {
     const inputs = await openInputs(typedPlan, context, argv)
     const report = new ImportReport(inputs.plan, context, rejectsFile, inputs.shownLines)
-    const writeEnd = (importer: Importer) => report.writeSummary(importer)
-    report.assertComplete(await importInputs(inputs, context, report, writeEnd, rejectsFile))
+    await useTarget(inputs, context, async (target) => {
+      await importInputs(inputs, target, report, context.io, rejectsFile)
+      await report.writeSummary()
+    })
+    report.assertNoRejections()
   } finally {
     rejectsFile?.discard()
   }
 }
 
-/** @param writeEnd is called before the store is closed, which may take long */
-async function importInputs(
-  { plan, firstReader, greatestId }: Inputs,
+/** Opens the target, and closes it and the first input after their use. */
+async function useTarget(
+  { plan, firstReader }: Inputs,
   context: CommandContext,
-  listener: ImportReport,
-  writeEnd: (importer: Importer) => Promise<void>,
-  rejectsFile?: RejectsFile,
-): Promise<Importer> {
-  const { io } = context
+  use: (target: ImportTarget) => Promise<void>,
+): Promise<void> {
   let target: ImportTarget | undefined
   try {
-    if (plan.rejects !== undefined) assertRejectsName(plan.rejects, firstReader)
     target = await openTarget(plan, context)
-    const { store, maxRecords } = target
-    const names = plan.byName && (await PlantNames.read(store, greatestId, io.getStopSignal()))
-    const importer = new Importer({ plan, names, rejectsFile, maxRecords, listener, io })
-    try {
-      await importAll(importer, target, firstReader, plan)
-      rejectsFile?.finish()
-    } catch (error) {
-      const storesStdin = !plan.atomic && plan.inputs.some(({ path }) => path === '-')
-      // The same command would not find these rejected records again.
-      if (storesStdin || !listener.mayBeRepeated(error)) rejectsFile?.finish()
-      throw await listener.explainFailure(error, importer)
-    }
-    await writeEnd(importer)
-    return importer
+    await use(target)
   } finally {
     await target?.close()
     firstReader.close()
+  }
+}
+
+async function importInputs(
+  { plan, firstReader, greatestId }: Inputs,
+  { store, maxRecords, write, transaction }: ImportTarget,
+  report: ImportReport,
+  io: Io,
+  rejectsFile?: RejectsFile,
+): Promise<void> {
+  const names = plan.byName && (await PlantNames.read(store, greatestId, io.getStopSignal()))
+  const importInto = async (writeChanges: Store['write']) => {
+    const parts = { plan, firstReader, names, maxRecords, write: writeChanges, io }
+    for await (const step of importRecords(parts)) {
+      rejectsFile?.append(step.rejections, step.reader)
+      await report.show(step)
+    }
+    report.isComplete = true
+  }
+  try {
+    if (plan.atomic)
+      await assertDefined(transaction)((work) => importInto(work.write), {
+        shouldCommit: () => !report.isRolledBack,
+      })
+    else await importInto(write)
+    rejectsFile?.finish()
+  } catch (error) {
+    const storesStdin = !plan.atomic && plan.inputs.some(({ path }) => path === '-')
+    // The same command would not find these rejected records again.
+    if (storesStdin || !report.mayBeRepeated(error)) rejectsFile?.finish()
+    throw await report.explainFailure(error)
   }
 }
 
@@ -113,8 +129,8 @@ async function openInputs(
   try {
     const inputs = await examinePlan(plan, context.io)
     if (!needsOwnIds(plan) || !mayAsk()) return inputs
-    const firstReader = await findIds(inputs.firstReader)
-    if (firstReader) return { ...inputs, firstReader }
+    if (await mayHaveIds(inputs.plan, context.io)) return inputs
+    inputs.firstReader.close()
   } catch (error) {
     if (!isInputError(error) || !mayAsk()) throw error
     failure = error
@@ -126,16 +142,15 @@ async function openInputs(
   return { ...(await examinePlan(complete, context.io)), shownLines }
 }
 
-/** @returns undefined if the first records can be read, but none of them has an id */
-async function findIds(reader: InputReader): Promise<InputReader | undefined> {
-  let hasIds = false
+/** @returns false if the first records can be read, but none of them has an id */
+async function mayHaveIds(plan: ImportPlan, io: Io): Promise<boolean> {
+  const reader = await openInput(assertDefined(plan.inputs[0]), plan, io)
   try {
-    const { first, all } = await peek(reader.chunks)
-    const { ids, problems } = first ?? new Chunk()
-    hasIds = ids.length === problems.size || ids.some((id) => typeof id === 'bigint')
-    return hasIds ? { ...reader, chunks: all } : undefined
+    for await (const { ids, problems } of reader.readChunks())
+      return ids.length === problems.size || ids.some((id) => typeof id === 'bigint')
+    return false
   } finally {
-    if (!hasIds) reader.close()
+    reader.close()
   }
 }
 
@@ -144,6 +159,7 @@ async function examinePlan(typedPlan: ImportPlan, io: Io): Promise<Inputs> {
   const plan = { ...typedPlan, inputs: typedPlan.inputs.map(addFingerprint) }
   const firstReader = await openInput(assertDefined(plan.inputs[0]), plan, io)
   try {
+    if (plan.rejects !== undefined) assertRejectsName(plan.rejects, firstReader)
     return { plan, firstReader, greatestId: await examineInputs(plan, firstReader, io) }
   } catch (error) {
     firstReader.close()
@@ -163,19 +179,9 @@ async function showDryRun(
 ): Promise<number> {
   const inputs = await examinePlan({ ...plan, dryRun: true }, context.io)
   const report = new ImportReport(inputs.plan, context, undefined, shownLines)
-  const writeEnd = (importer: Importer) => report.writeWarnings(importer)
-  const importer = await importInputs(inputs, context, report, writeEnd)
-  return countStoredRecords(importer.counts)
-}
-
-async function importAll(
-  importer: Importer,
-  { write, transaction }: ImportTarget,
-  firstReader: InputReader,
-  { atomic }: ImportPlan,
-): Promise<void> {
-  if (!atomic) return importer.run(firstReader, write)
-  await assertDefined(transaction)((work) => importer.run(firstReader, work.write), {
-    shouldCommit: () => !importer.isRolledBack,
+  await useTarget(inputs, context, async (target) => {
+    await importInputs(inputs, target, report, context.io)
+    await report.writeWarnings()
   })
+  return countStoredRecords(report.counts)
 }

@@ -1,50 +1,17 @@
-/*
- * Describes the columns of a table, or the keys of a list, whose fields are not clear: for the
- * error, and for the dialogue that asks a person about them.
- */
+/* The errors about columns of a table, or keys of a list, whose fields are missing or not clear. */
 import { PlantsError } from '../errors.js'
-import type { Cells, InputOptions, Sample } from './chunk.js'
-import { isRejectsName, listNames, readNames, type WantedName } from './columns.js'
-import { parseIdCell } from './parse-id-cell.js'
+import { listNames } from '../formats/names.js'
+import type { TableHead } from '../formats/reader.js'
+import type { FieldOptions, WantedName } from './options.js'
 
-/** A column of a table, or a key of JSON. */
-export interface Column {
-  /** The number of the column, from 1 on, as `--map` takes it. */
-  number: number
-  /** The name in the header; empty if it has none. */
-  name: string
-  /** The cells below the header that are not empty. */
-  values: readonly string[]
-  /** Whether each row has a different integer. */
-  hasUniqueIntegers: boolean
-}
-
-/**
- * Describes the columns without those of a rejects file, which have no field of a plant.
- *
- * @param headerRow the index of the header; -1 without one
- */
-export function describeColumns(rows: readonly Cells[], headerRow: number): Column[] {
-  const header = readNames(rows[headerRow])
-  const records = rows.slice(headerRow + 1).map(readNames)
-  const width = Math.max(0, ...rows.map((row) => row.length))
-  return Array.from({ length: width }, (_, index) => index)
-    .filter((index) => !isRejectsName(header[index] ?? ''))
-    .map((index, position) => {
-      const cells = records.map((row) => row[index] ?? '')
-      const name = (header[index] ?? '').trim().replace(/\s+/g, ' ')
-      const values = cells.filter((text) => text !== '')
-      return { number: position + 1, name, values, hasUniqueIntegers: areUniqueIntegers(cells) }
-    })
-}
-
-function areUniqueIntegers(cells: readonly string[]): boolean {
-  const isUnique = new Set(cells.map(parseIdCell)).size === cells.length
-  return cells.length > 0 && isUnique && cells.every(isInteger)
-}
-
-export function isInteger(cell: string): boolean {
-  return typeof parseIdCell(cell) === 'bigint'
+/** The first rows of an input, whatever its columns are, about which the dialogue asks. */
+export interface Sample {
+  noun: 'column' | 'key'
+  /**
+   * A workbook in which no sheet has the columns has a head for each sheet. The first row of objects
+   * has their keys.
+   */
+  heads: readonly TableHead[]
 }
 
 /** Fields are missing, or may be in several columns, which a person can tell. */
@@ -67,12 +34,12 @@ interface FieldSource {
   line?: number | undefined
   /** The sheet that has them, and all sheets of its workbook. */
   sheet?: string | undefined
-  sheets?: readonly string[]
+  sheets?: readonly string[] | undefined
 }
 
 export function createMissingFieldsError(
   missingNames: readonly WantedName[],
-  options: InputOptions,
+  options: FieldOptions,
   source: FieldSource,
 ): PlantsError {
   const { name, sample } = source
@@ -89,7 +56,7 @@ export function createMissingFieldsError(
 /** @param value stands for the name of a column or a key */
 function chooseHint(
   missingNames: readonly WantedName[],
-  { map }: InputOptions,
+  { map }: FieldOptions,
   value: string,
 ): string {
   const mapped = missingNames.find(({ field }) => map[field]?.length)

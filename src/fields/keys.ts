@@ -5,9 +5,11 @@
  * Each object may have other keys, so this runs for each record. Folding takes long, and most
  * objects have the same keys as one of the last few, so what was found in these is remembered.
  */
+
+import { foldName } from '../formats/names.js'
 import { type FieldName, fieldNames } from '../plant/fields.js'
-import type { FieldMap, InputOptions } from './chunk.js'
-import { foldName, isRejectsName } from './columns.js'
+import type { FieldMap, FieldOptions } from './options.js'
+import { isRejectsName } from './rejects-names.js'
 
 /** The keys that an object has of each field, of which only the name may have several. */
 interface FieldKeys {
@@ -38,7 +40,7 @@ export class KeyFinder {
   readonly #isUpdate: boolean
   #knownObjects: KnownObject[] = []
 
-  constructor({ map, ifExists }: Pick<InputOptions, 'map' | 'ifExists'>) {
+  constructor({ map, ifExists }: Pick<FieldOptions, 'map' | 'ifExists'>) {
     this.#map = map
     this.#isUpdate = ifExists === 'update'
   }

@@ -3,22 +3,18 @@
  * the dialogue of an import asks about them as about a table: its first row has the keys, and each
  * further row has the values of one object.
  */
-import { createInputError, type PlantsError } from '../errors.js'
+import { createInputError } from '../errors.js'
+import { createWrappedListError } from '../formats/json.js'
+import { foldName, listNames } from '../formats/names.js'
+import { type Cells, type FormatOptions, type JsonValue, maxHeadRows } from '../formats/reader.js'
 import { isObject, parseJson } from '../plant/json.js'
-import { type Cells, type InputOptions, RawChunk, type RawRecord, type Sample } from './chunk.js'
-import {
-  findMissingNames,
-  foldName,
-  isRejectedText,
-  listNames,
-  replaceRejectedTextHint,
-} from './columns.js'
-import { maxHeaderRows } from './header.js'
 import { type AmbiguousKeys, KeyFinder } from './keys.js'
-import { ColumnsError, createMissingFieldsError, describeColumns } from './sample.js'
+import { ColumnsError, createMissingFieldsError, type Sample } from './missing-fields.js'
+import { type FieldOptions, findMissingNames } from './options.js'
+import { isRejectedText, replaceRejectedTextHint } from './rejects-names.js'
+import { describeColumns } from './sample.js'
 
 const otherJsonHint = 'See: plants help importing'
-const addKeyHint = 'Add --key with one of these keys'
 
 /**
  * Checks that the first records have all needed fields. If only some records lack a field, only
@@ -27,16 +23,21 @@ const addKeyHint = 'Add --key with one of these keys'
  * @returns the first objects
  * @throws {PlantsError} `input` if all of them lack such a key
  */
-export function assertKeys({ records }: RawChunk, options: InputOptions, name: string): Sample {
-  const sample: Sample = { noun: 'key', heads: [{ rows: readObjectRows(records) }] }
+export function assertKeys(
+  values: readonly JsonValue[],
+  options: FieldOptions & Pick<FormatOptions, 'key'>,
+  name: string,
+): Sample {
+  const rows = readObjectRows(values)
+  const sample: Sample = { noun: 'key', heads: [{ rows }] }
   const finder = new KeyFinder(options)
   // No object needs a tag, so the key of the tag may be in none of the first records.
   const foldedKeys = new Set((options.map.tag ?? ['tag']).map(foldName))
   const findMissingKeys = () => findMissingNames((key) => foldedKeys.has(foldName(key)), options)
   const objects: Record<string, unknown>[] = []
   const ambiguousKeys: AmbiguousKeys[] = []
-  for (const record of records) {
-    const object = parseRecord(record)
+  for (const value of values) {
+    const object = parseValue(value)
     if (!isObject(object)) continue
     objects.push(object)
     const keys = finder.find(object)
@@ -45,7 +46,7 @@ export function assertKeys({ records }: RawChunk, options: InputOptions, name: s
     else if (findMissingKeys().length === 0) return sample
   }
   if (objects.length === 0) {
-    assertObjects(records, name)
+    assertObjects(values, name)
     return sample
   }
   const [firstAmbiguousKeys] = ambiguousKeys
@@ -58,28 +59,27 @@ export function assertKeys({ records }: RawChunk, options: InputOptions, name: s
     )
   }
   assertList(objects, options, name)
-  const rows = sample.heads.flatMap(({ rows: head }) => head.records)
   const names = describeColumns(rows, 0).map((column) => column.name)
   throw createMissingFieldsError(findMissingKeys(), options, { name, names, sample })
 }
 
 /** @throws {PlantsError} `input` if all first records are JSON, but no objects */
-function assertObjects(records: readonly RawRecord[], name: string): void {
-  const isJson = records.length > 0 && records.every((record) => parseRecord(record) !== undefined)
+function assertObjects(values: readonly JsonValue[], name: string): void {
+  const isJson = values.length > 0 && values.every((value) => parseValue(value) !== undefined)
   if (isJson)
     throw createInputError(`${name} is not a list of plants: it has no objects`, otherJsonHint)
 }
 
-/** @returns undefined if the record is not JSON */
-function parseRecord(record: RawRecord): unknown {
-  const parseResult = typeof record === 'string' ? parseJson(record) : {}
+/** @returns undefined if the text is not JSON */
+function parseValue({ text }: JsonValue): unknown {
+  const parseResult = text === null ? {} : parseJson(text)
   return 'value' in parseResult ? parseResult.value : undefined
 }
 
 /** @throws {PlantsError} `input` for objects that are no plants, whatever keys are chosen */
 function assertList(
   objects: readonly Record<string, unknown>[],
-  options: InputOptions,
+  { key }: Pick<FormatOptions, 'key'>,
   name: string,
 ): void {
   if (objects.every(isRejectedText))
@@ -88,11 +88,13 @@ function assertList(
       replaceRejectedTextHint,
     )
   const [firstObject = {}] = objects
-  if (objects.length > 1 || options.key !== undefined) return
-  const listKeys = Object.keys(firstObject).filter((key) => isList(firstObject[key]))
+  if (objects.length > 1 || key !== undefined) return
+  const listKeys = Object.keys(firstObject).filter((member) => isList(firstObject[member]))
   const values = Object.values(firstObject)
   const hasNested = values.some((value) => isObject(value) || Array.isArray(value))
-  if (hasNested) throw createNoListError(name, listKeys)
+  if (listKeys.length > 0) throw createWrappedListError(name, listKeys)
+  if (hasNested)
+    throw createInputError(`${name} is not a list of plants: it is an object`, otherJsonHint)
 }
 
 /** Whether a value is a list of objects that may be plants. Those of GeoJSON have them deeper. */
@@ -101,26 +103,17 @@ function isList(value: unknown): boolean {
   return isObject(first) && first['type'] !== 'Feature'
 }
 
-/** @param listKeys the keys of the outermost object that hold lists of objects */
-export function createNoListError(name: string, listKeys: readonly string[]): PlantsError {
-  const message = `${name} is not a list of plants: it is an object`
-  if (listKeys.length === 0) return createInputError(message, otherJsonHint)
-  return createInputError(message, addKeyHint, undefined, [
-    `keys with lists: ${listNames(listKeys)}`,
-  ])
-}
-
-/** Reads the first objects as rows, whatever their keys are. */
-function readObjectRows(records: readonly RawRecord[]): RawChunk<Cells> {
+/** Reads the first objects as rows, below a row of their keys. */
+function readObjectRows(values: readonly JsonValue[]): Cells[] {
   const objects: Record<string, unknown>[] = []
-  for (const record of records) {
-    const object = parseRecord(record)
+  for (const value of values) {
+    const object = parseValue(value)
     if (isObject(object)) objects.push(object)
-    if (objects.length >= maxHeaderRows) break
+    if (objects.length >= maxHeadRows) break
   }
   const keys = [...new Set(objects.flatMap(Object.keys))]
   const rows = objects.map((object) => keys.map((key) => formatScalar(object[key])))
-  return new RawChunk<Cells>(keys.length > 0 ? [keys, ...rows] : [])
+  return keys.length > 0 ? [keys, ...rows] : []
 }
 
 /** @returns undefined for what no field can be: an object, an array, or null */

@@ -4,16 +4,25 @@
  * With `--by-name`, a record without an id gets the id of the plant with its name, or a new one.
  * Otherwise it is rejected. Then the record becomes a create or an update.
  */
-import { assertDefined } from '../errors.js'
-import type { Cell, Chunk, InputOptions, RawRecord, ReadProblem } from '../formats/chunk.js'
+import type { Chunk, ReadProblem } from '../fields/chunk.js'
+import type { FieldOptions } from '../fields/options.js'
+import { UnusableCell } from '../formats/reader.js'
 import { type FieldName, fieldNames, largestId } from '../plant/fields.js'
-import { describeInvalidPlant, type PlantPatch, parsePlant } from '../plant/plant.js'
+import { describeInvalidPlant, type NewPlant, type PlantPatch, parsePlant } from '../plant/plant.js'
 import { findProblems } from '../plant/schema.js'
 import { shorten } from '../platform/escape.js'
-import { createProblem } from '../stores/change.js'
-import { buildCreate, buildUpdate, type IdSource, type MappedChange } from './mapped-change.js'
+import { createProblem, type ExistsPolicy } from '../stores/change.js'
 import type { PlantNames } from './names.js'
-import { findIdCause, type RecordProblem } from './rejection-cause.js'
+import { findIdCause, type MappedChange, type RecordProblem } from './outcomes.js'
+
+/**
+ * Where the id of a change comes from.
+ *
+ * - `given`: the record has it.
+ * - `foundByName`: it is the id of the plant that has the name of the record.
+ * - `generated`: the import assigns it.
+ */
+type IdSource = 'given' | 'foundByName' | 'generated'
 
 /**
  * The id for a record without an id. It is undefined if the record has its own id, or gets none.
@@ -34,7 +43,7 @@ const givenId: AssignedId = { id: undefined, idSource: 'given' }
  */
 export function mapRecords(
   chunk: Chunk,
-  options: InputOptions,
+  options: FieldOptions,
   names: PlantNames | undefined,
 ): (MappedChange | RecordProblem)[] {
   return chunk.records.map((_, index) => mapRecord(chunk, index, options, names))
@@ -43,7 +52,7 @@ export function mapRecords(
 function mapRecord(
   chunk: Chunk,
   index: number,
-  { ifExists }: InputOptions,
+  { ifExists }: FieldOptions,
   names: PlantNames | undefined,
 ): MappedChange | RecordProblem {
   const readProblem = chunk.problems.get(index)
@@ -62,7 +71,7 @@ function mapRecord(
   const record = { id, name, tag: isUpdate ? tag : (tag ?? undefined) }
   const plant = isUpdate ? undefined : parsePlant(record)
   const patch = isUpdate ? parsePatch(record) : plant
-  if (!patch) return explainInvalid(record, assertDefined(chunk.records[index]), isUpdate)
+  if (!patch) return explainInvalid(record, isUpdate)
 
   if (names && idSource === 'given' && patch.id >= names.firstId)
     return createReservedProblem(patch.id, names.firstId)
@@ -70,8 +79,8 @@ function mapRecord(
   return plant ? buildCreate(plant, idSource, ifExists) : buildUpdate(patch, idSource)
 }
 
-function explainInvalid(record: MappedFields, raw: RawRecord, isUpdate: boolean): RecordProblem {
-  const cellProblem = typeof raw === 'string' ? undefined : findCellProblem(record)
+function explainInvalid(record: MappedFields, isUpdate: boolean): RecordProblem {
+  const cellProblem = findCellProblem(record)
   if (cellProblem) return cellProblem
   const { id, name, tag } = record
   const form = isUpdate ? 'patch' : 'newPlant'
@@ -97,10 +106,10 @@ function createReadProblem({ kind, message, cause }: ReadProblem): RecordProblem
 /** Finds a cell whose value is lost, which is why its record is no valid plant. */
 function findCellProblem(fields: MappedFields): RecordProblem | undefined {
   for (const field of fieldNames) {
-    const cell = fields[field] as Cell | bigint | null
-    if (typeof cell !== 'object' || cell === null) continue
+    const cell = fields[field]
+    if (!(cell instanceof UnusableCell)) continue
     const message = describeInvalidPlant([`the ${field} ${cell.reason}`])
-    const rejectionCause = cell.isUnsavedFormula && 'unsavedFormula'
+    const rejectionCause = cell.isUnsavedFormula ? 'unsavedFormula' : undefined
     return { ...createProblem('invalid', message), rejectionCause }
   }
   return undefined
@@ -128,4 +137,28 @@ function findIdByName(names: PlantNames, name: unknown): AssignedId | RecordProb
   if (typeof knownId === 'bigint') return { id: knownId, idSource: 'foundByName' }
   const id = names.nextId
   return id === undefined ? createNoIdLeftProblem() : { id, idSource: 'generated' }
+}
+
+function buildUpdate(patch: PlantPatch, idSource: IdSource): MappedChange {
+  return {
+    type: 'update',
+    patch,
+    ifMissing: 'create',
+    isFoundByName: idSource === 'foundByName',
+    isGenerated: idSource === 'generated',
+  }
+}
+
+/**
+ * A plant that has a generated id already is skipped if it is equal, because it is that of an
+ * earlier run. Any other plant is neither skipped nor changed, whatever `--if-exists` says.
+ */
+function buildCreate(plant: NewPlant, idSource: IdSource, ifExists: ExistsPolicy): MappedChange {
+  return {
+    type: 'create',
+    plant,
+    ifExists: idSource === 'generated' || ifExists === 'update' ? 'same' : ifExists,
+    isFoundByName: idSource === 'foundByName',
+    isGenerated: idSource === 'generated',
+  }
 }

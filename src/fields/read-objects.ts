@@ -1,50 +1,43 @@
 /*
- * Finds the fields of plants in JSON values, which are parsed here.
+ * Reads the fields of plants from JSON values, which are parsed here.
  */
-import { assertDefined } from '../errors.js'
+import { recordTooLargeReason } from '../formats/limits.js'
+import { listNames } from '../formats/names.js'
+import type { JsonValue } from '../formats/reader.js'
 import { isObject, parseJson } from '../plant/json.js'
 import { explainSyntaxError } from '../plant/json-syntax.js'
 import { describeInvalidPlant } from '../plant/plant.js'
 import { findProblems } from '../plant/schema.js'
-import {
-  Chunk,
-  type FieldReader,
-  type InputOptions,
-  maxUnreadNames,
-  type RawChunk,
-  type ReadProblem,
-  recordTooLargeReason,
-} from './chunk.js'
-import { isRejectedText, joinNames, listNames, replaceRejectedTextHint } from './columns.js'
+import type { Chunk, ReadProblem } from './chunk.js'
 import { KeyFinder } from './keys.js'
+import type { FieldOptions } from './options.js'
+import { joinNames } from './read-rows.js'
+import { isRejectedText, replaceRejectedTextHint } from './rejects-names.js'
 
-export class JsonFields implements FieldReader<string | null> {
-  /** The keys that are not read. */
-  readonly unreadNames = new Set<string>()
+/** An input may have millions of names that are not read. */
+export const maxUnreadNames = 1000
+
+export class ObjectReader {
   readonly #keyFinder: KeyFinder
   /** The key of the id in the previous record. Most likely, the next record has the same key. */
   #idKey: string
 
-  constructor(options: InputOptions) {
+  constructor(options: FieldOptions) {
     this.#keyFinder = new KeyFinder(options)
     this.#idKey = options.map.id?.[0] ?? 'id'
   }
 
-  read({ records, lines }: RawChunk<string | null>): Chunk {
-    const chunk = new Chunk()
-    for (let index = 0; index < records.length; index += 1) {
-      const record = records[index] ?? null
-      const line = assertDefined(lines[index])
-      const problem = record === null ? tooLargeProblem : this.#readRecord(record, line, chunk)
-      if (problem) chunk.addProblem(problem, record, line)
-    }
-    return chunk
+  /** Adds a value to a chunk. */
+  read({ text, line }: JsonValue, chunk: Chunk): void {
+    chunk.characters += text?.length ?? 0
+    const problem = text === null ? tooLargeProblem : this.#readText(text, line, chunk)
+    if (problem) chunk.addProblem(problem, text, line)
   }
 
   /** @returns why the record cannot be read; undefined if it was added to the chunk */
-  #readRecord(record: string, line: number, chunk: Chunk): ReadProblem | undefined {
-    const parseResult = parseJson(record, { idKey: this.#idKey })
-    if ('isInvalid' in parseResult) return createSyntaxProblem(record)
+  #readText(text: string, line: number, chunk: Chunk): ReadProblem | undefined {
+    const parseResult = parseJson(text, { idKey: this.#idKey })
+    if ('isInvalid' in parseResult) return createSyntaxProblem(text)
     const { value } = parseResult
     if (!isObject(value)) return createNoObjectProblem(value)
     const keys = this.#keyFinder.find(value)
@@ -56,22 +49,25 @@ export class JsonFields implements FieldReader<string | null> {
       }
     }
     const { id: idKey, name: nameKeys, tag: tagKey, unreadKeys } = keys
-    if (idKey !== undefined && idKey !== this.#idKey) {
-      // JavaScript would round a large id. The parser keeps the digits of the id only if it knows
-      // the key, so the record is parsed again.
-      this.#idKey = idKey
-      return this.#readRecord(record, line, chunk)
-    }
     if (nameKeys === undefined && idKey === undefined && isRejectedText(value))
       return rejectedTextProblem
     for (const key of unreadKeys)
-      if (this.unreadNames.size < maxUnreadNames) this.unreadNames.add(key)
-    chunk.ids.push(idKey === undefined ? undefined : value[idKey])
-    chunk.names.push(nameKeys && readName(value, nameKeys))
-    chunk.tags.push(tagKey === undefined ? undefined : value[tagKey])
-    chunk.records.push(record)
-    chunk.lines.push(line)
+      if (chunk.unreadKeys.size < maxUnreadNames) chunk.unreadKeys.add(key)
+    const id = idKey === undefined ? undefined : this.#readId(text, value, idKey)
+    const tag = tagKey === undefined ? undefined : value[tagKey]
+    chunk.add(id, nameKeys && readName(value, nameKeys), tag, text, line)
     return undefined
+  }
+
+  /**
+   * JavaScript would round a large id. The parser keeps the digits of the id only if it knows the
+   * key, so a record with another key than the one before it is parsed again.
+   */
+  #readId(text: string, value: Record<string, unknown>, idKey: string): unknown {
+    if (idKey === this.#idKey) return value[idKey]
+    this.#idKey = idKey
+    const parseResult = parseJson(text, { idKey })
+    return 'value' in parseResult ? (parseResult.value as typeof value)[idKey] : undefined
   }
 }
 

@@ -1,5 +1,7 @@
-import type { Chunk } from '../formats/chunk.js'
-import { isRejectsName, listNames } from '../formats/columns.js'
+import type { Chunk } from '../fields/chunk.js'
+import { maxUnreadNames } from '../fields/read-objects.js'
+import { isRejectsName } from '../fields/rejects-names.js'
+import { listNames } from '../formats/names.js'
 import { groupDigits } from '../plant/plant.js'
 import { shorten } from '../platform/escape.js'
 import type { InputReader } from './inputs.js'
@@ -22,7 +24,8 @@ export class InputNotes {
   #multilineFile: string | undefined
 
   /** Notes the choices that the reader has made when it opened a file. */
-  noteChoices({ otherSheet, header }: InputReader, file: string): void {
+  noteChoices({ workbook, header }: InputReader, file: string): void {
+    for (const name of header?.unreadNames ?? []) addName(this.otherColumns, name)
     const { rowsAbove = 0, line } = header ?? {}
     if (rowsAbove > 0)
       this.#sentences.push(
@@ -34,8 +37,8 @@ export class InputNotes {
         `Line ${header.guessedLine} of ${file} is read as the header: ${listNames(header.names)}. ` +
           'If it is a plant, use --columns id,name,tag instead of --map',
       )
-    if (otherSheet !== undefined) {
-      const sheet = listNames([otherSheet])
+    if (workbook?.otherSheet !== undefined) {
+      const sheet = listNames([workbook.otherSheet])
       this.#sentences.push(
         `The sheet ${sheet} of ${file} has the columns, too. To import it, add --sheet ${sheet}`,
       )
@@ -46,8 +49,7 @@ export class InputNotes {
   noteRows(chunk: Chunk, reader: InputReader, file: string): void {
     this.#emptyRows += chunk.emptyRows
     this.#surplusRows += chunk.surplusRows
-    const names = reader.header ? this.otherColumns : this.otherFields
-    for (const name of reader.fields.unreadNames) names.add(shorten(name))
+    for (const key of chunk.unreadKeys) addName(this.otherFields, key)
     this.#noteMultilineRow(chunk, reader, file)
   }
 
@@ -71,8 +73,8 @@ export class InputNotes {
   }
 
   /** Notes what is known when a file was read to its end. */
-  noteEnd({ mergedCells }: InputReader, file: string): void {
-    const range = mergedCells?.firstRange
+  noteEnd({ workbook }: InputReader, file: string): void {
+    const range = workbook?.mergedCells.firstRange
     if (range !== undefined)
       this.#sentences.push(
         `${file} has merged cells, such as ${range}. Only the first cell of each has a value`,
@@ -91,6 +93,11 @@ export class InputNotes {
       )
     return sentences
   }
+}
+
+/** An input may have millions of names that are not read. */
+function addName(names: Set<string>, name: string): void {
+  if (names.size < maxUnreadNames) names.add(shorten(name))
 }
 
 function countRows(count: number): string {
