@@ -21,13 +21,8 @@ export function isSingle(args: readonly string[]): boolean {
  *
  * @throws {PlantsError} `usage` for a wrong argument, and `input` for a wrong line
  */
-export async function readIds(
-  args: readonly string[],
-  command: 'get' | 'update' | 'delete',
-  io: Io,
-): Promise<bigint[]> {
-  if (!args.includes('-'))
-    return [...new Set(args.map((text, index) => parseIdArgument(text, index, command)))]
+export async function readIds(args: readonly string[], io: Io): Promise<bigint[]> {
+  if (!args.includes('-')) return [...new Set(args.map(parseIdArgument))]
   if (args.length > 1)
     throw createUsageError(
       '"-" reads all ids from stdin, and cannot be used with other ids',
@@ -42,31 +37,21 @@ export async function readIds(
   return [...ids]
 }
 
-function parseIdArgument(text: string, index: number, command: string): bigint {
+function parseIdArgument(text: string, index: number): bigint {
   const id = parseDecimalId(text)
   if (id !== undefined) return id
-  const { problem, hint } = assertDefined(wrongIds.find(({ pattern }) => pattern.test(text)))
+  const [, problem, hint] = assertDefined(wrongIds.find(([pattern]) => pattern.test(text)))
   const subject = isPlainWord(text) ? `"${text}"` : `Argument number ${index + 1}`
-  throw createUsageError(`${subject} ${problem}`, hint.replace('COMMAND', command))
+  throw createUsageError(`${subject} ${problem}`, hint)
 }
 
-const findHint = 'To find an id: plants list --search TEXT'
-
-/** The first pattern that matches says what to do instead. */
-const wrongIds = [
-  {
-    pattern: /^-?0\d/,
-    problem: 'begins with a zero',
-    hint: 'Write plain digits, such as 7',
-  },
-  { pattern: /^-?\d+$/, problem: `must be ${idRule}`, hint: findHint },
-  { pattern: /^\d/, problem: 'is not an id', hint: 'Name one id after the other, as in: 1 2 3' },
-  {
-    pattern: /^(?:all|\*)$/i,
-    problem: 'is not an id',
-    hint: 'For all plants: plants list | plants COMMAND -',
-  },
-  { pattern: /(?:)/, problem: 'is not an id', hint: findHint },
+/** The first pattern that matches says what is wrong with a text that is no id. */
+const wrongIds: readonly [pattern: RegExp, problem: string, hint: string][] = [
+  [/^-?0\d/, 'begins with a zero', 'Write plain digits, such as 7'],
+  [/^-?\d+$/, `must be ${idRule}`, 'To see the ids: plants list'],
+  [/^\d/, 'is not an id', 'Name one id after the other, as in: 1 2 3'],
+  [/^(?:all|\*)$/i, 'is not an id', 'For all plants: plants list | plants COMMAND -'],
+  [/(?:)/, 'is not an id', 'To find an id: plants list --search TEXT'],
 ]
 
 const linesHint = 'Pipe one id per line, or plants from: plants list --output ndjson'

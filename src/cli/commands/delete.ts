@@ -37,7 +37,7 @@ async function deletePlants(options: DeleteOptions, io: Io, args: string[]): Pro
   // A plant that matched a filter may be deleted by another process before this one does it.
   const ignoresMissing = options.ignoreMissing === true || hasFilter(options)
   const context = await CommandContext.forPlants(options, io)
-  const argumentIds = await readIds(args, 'delete', io)
+  const argumentIds = await readIds(args, io)
   const needsConfirmation = !isDryRun && options.yes !== true
   // With "-", stdin has the ids, so that it cannot have the answer.
   const canConfirm = context.mayAsk && !args.includes('-')

@@ -21,7 +21,7 @@ export function define(command: PlantsCommand): void {
 
 async function get(options: GlobalOptions, io: Io, args: string[]): Promise<void> {
   const context = await CommandContext.forPlants(options, io)
-  const ids = await readIds(args, 'get', io)
+  const ids = await readIds(args, io)
   const store = await context.openStore()
   try {
     const style = await context.createStreamStyle()

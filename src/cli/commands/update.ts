@@ -33,7 +33,7 @@ export function define(command: PlantsCommand): void {
 async function update(options: UpdateOptions, io: Io, args: string[]): Promise<void> {
   const patch = await buildPatch(options)
   const context = await CommandContext.forPlants(options, io)
-  const ids = await readIds(args, 'update', io)
+  const ids = await readIds(args, io)
   await warnOfEmptyTexts(options, 'To remove the tag: --no-tag', context.reporter)
   const store = await context.openStore()
   try {
