@@ -2,6 +2,7 @@ import { spawn, spawnSync } from 'node:child_process'
 import { randomInt } from 'node:crypto'
 import { once } from 'node:events'
 import { closeSync, openSync, readFileSync, writeFileSync } from 'node:fs'
+import { connect as connectPlainly } from 'node:net'
 import { join } from 'node:path'
 import { connect } from 'node:tls'
 import { expect, onTestFinished, test } from 'vitest'
@@ -98,10 +99,11 @@ function startHaproxy({ sandbox, own, port }: ProxiedSandbox, changes: Changes):
 }
 
 /** Runs haproxy in front of a socket, with the line of the page for it. */
-function startHaproxyAt(socket: string, proxied: ProxiedSandbox): void {
+function startHaproxyAt(socket: string, proxied: ProxiedSandbox, changes: Changes = []): void {
   const page = findBlocks(pages.get('docs/proxies.md') ?? '')
   const server = page.find(({ text }) => text.includes('unix@'))?.text ?? ''
   startHaproxy(proxied, [
+    ...changes,
     [
       '\tserver node1 192.0.2.11:4010 port 9011\n\tserver node2 192.0.2.12:4010 port 9011\n',
       server,
@@ -306,6 +308,31 @@ test.runIf(hasOpenssl && hasHaproxy)(
     expect((await created).code).toBe(0)
     expect((await at('list --search fern --output ndjson', token)).out).toContain('"Fern"')
     expect(sandbox.read('proxy.log')).not.toMatch(/fern|\/plants\?/)
+  },
+)
+
+test.runIf(hasOpenssl && hasHaproxy && process.platform === 'linux')(
+  'one address cannot take all connections of haproxy (needs haproxy, Linux and openssl)',
+  async () => {
+    const proxied = createProxiedSandbox()
+    const { sandbox, port, at } = proxied
+    const socket = join(sandbox.home, 'plants.sock')
+    const options = { folder: sandbox.home, rights: 'create,read' }
+    const { token } = await serve(['--socket', socket], options)
+    startHaproxyAt(socket, proxied, [['maxconn 4000', 'maxconn 220']])
+    expect((await at('create --id 1 --name Fern --retry 1h', token)).code).toBe(0)
+    let closedCount = 0
+    for (let count = 0; count < 230; count += 1) {
+      const stranger = connectPlainly({ port, localAddress: '127.0.0.2' })
+      onTestFinished(() => void stranger.destroy())
+      stranger
+        .on('error', () => undefined)
+        .on('close', () => {
+          closedCount += 1
+        })
+    }
+    await expect.poll(() => closedCount).toBe(30)
+    expect((await at('get 1', token)).code).toBe(0)
   },
 )
 
