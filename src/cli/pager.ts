@@ -21,6 +21,13 @@ import { type Io, type Output, replaceOutput } from '../platform/io.js'
 import { type GlobalOptions, mayWaitForPerson } from './global-options.js'
 
 /**
+ * less ends by itself if all fits on the screen, passes colors on, and leaves the text on the
+ * screen. Its prompt says how to leave it. The less of BusyBox knows no prompts, and would take an
+ * M or an S in it for an option.
+ */
+const lessOptions = 'FRXPs?e(END):space for more., q to quit'
+
+/**
  * Shows the output of an action in a pager, if stdout is a terminal. Its warnings are shown in the
  * pager, too, as git does. If a person quits the pager, the next write of the action fails
  * with EPIPE, as if a pipe were closed. After Ctrl-C, the action ends with an error that is not
@@ -47,7 +54,7 @@ export async function runInPager(
       reject: false,
       buffer: false,
       // Without a locale, as in a container, less would show the bytes of texts that are not ASCII.
-      env: { LESS: 'FRX', LESSCHARSET: 'utf-8', ...omitSecrets(io.env) },
+      env: { LESS: lessOptions, LESSCHARSET: 'utf-8', ...omitSecrets(io.env) },
       extendEnv: false,
     })
     child.once('exit', () =>

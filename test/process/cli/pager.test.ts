@@ -9,7 +9,7 @@ import { buildJsonResponse, ScriptedServer } from '../../helpers/scripted-server
 import { token } from '../../helpers/scripted-server/service.js'
 
 const less = { PAGER: 'less' }
-const prompt = ':\u001b[K'
+const prompt = 'space for more, q to quit'
 
 async function withPlants(count: number): Promise<Sandbox> {
   const user = new Sandbox()
