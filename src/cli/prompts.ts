@@ -22,8 +22,8 @@ interface IdOptions {
  *
  * @param options.mayBeNext whether the store may choose the id
  * @param options.checkId throws for an id that ends the command, before the other questions
- * @throws {PlantsError} `interrupted` on Ctrl-C and Ctrl-D, and `terminated` on SIGTERM and if the
- *   terminal closes
+ * @throws {PlantsError} `interrupted` on Ctrl-C, Ctrl-D and Escape, and `terminated` on SIGTERM and
+ *   if the terminal closes
  */
 export async function askForPlant(
   knownFields: { [field in keyof InputPlant]: InputPlant[field] | undefined },
@@ -98,15 +98,13 @@ interface ChoiceQuestion<T> {
 /**
  * Asks for one of the choices. A long list scrolls, and the letters that begin a choice select it.
  *
- * @throws {PlantsError} what `askForPlant` throws, and `interrupted` also on Escape
+ * @throws {PlantsError} what `askForPlant` throws
  */
 export function askToChoose<T>(question: ChoiceQuestion<T>, io: Io): Promise<T> {
   const { message, initial } = question
   const choices = question.choices.map(escapeChoice)
   const config = { message: escapeControlChars(message), choices, default: initial, loop: false }
-  return prompt(io, (context) => select({ ...config, pageSize: countListLines(io) }, context), {
-    endsOnEscape: true,
-  })
+  return prompt(io, (context) => select({ ...config, pageSize: countListLines(io) }, context))
 }
 
 /**
@@ -146,11 +144,7 @@ function createValidator(check: Check): (text: string) => string | true {
 
 type PromptContext = NonNullable<Parameters<typeof input>[1]>
 
-async function prompt<T>(
-  io: Io,
-  showPrompt: (context: PromptContext) => Promise<T>,
-  { endsOnEscape = false } = {},
-): Promise<T> {
+async function prompt<T>(io: Io, showPrompt: (context: PromptContext) => Promise<T>): Promise<T> {
   const stdin = io.stdin.openStream()
   const questionEnd = new AbortController()
   // Ctrl-D closes readline, which pauses its input. The promise of the prompt would never settle.
@@ -158,7 +152,7 @@ async function prompt<T>(
   stdin.once('pause', endQuestion)
   // The bytes of an arrow key begin with the byte of Escape. Readline tells the two keys apart.
   const closeOnEscape = (_: unknown, key?: { name?: string }) => {
-    if (endsOnEscape && key?.name === 'escape') endQuestion()
+    if (key?.name === 'escape') endQuestion()
   }
   stdin.on('keypress', closeOnEscape)
   // Readline drops the bytes that are typed or pasted after an answer. So the bytes after the first

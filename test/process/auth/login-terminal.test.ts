@@ -43,6 +43,7 @@ test.each([
 
 test.each<[string, number, (typing: Terminal) => void]>([
   ['Ctrl-C', 130, (typing) => typing.type('s3cret\x03')],
+  ['Escape', 130, (typing) => typing.type('s3cret\x1b')],
   ['SIGTERM', 143, (typing) => typing.kill('SIGTERM')],
 ])('%s ends login with exit code %i, and nothing is saved', async (_, code, leave) => {
   const { typing, user } = await asked()

@@ -149,6 +149,8 @@ test('the question of delete names the saved store and its address', async () =>
 test.each([
   ['create --id 2', 'name', '\x03'],
   ['create --id 2', 'name', '\x04'],
+  ['create --id 2', 'name', '\x1b'],
+  ['delete 1', '(y/N)', '\x1b'],
   ['delete 1', '(y/N)', '\r'],
 ])(
   'plants %s changes nothing and exits with 130 if its question %j is answered with %j',
