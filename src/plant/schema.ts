@@ -33,7 +33,10 @@ function describeInvalidId({ input }: { input?: unknown }): string {
   if (isOutside) return buildSentence('the id', `be ${idRule}`)({ input })
   // `1E3` is a whole number, but as a text it may be the code of an article.
   const isInOtherDigits =
-    typeof input === 'string' && Number.isInteger(Number(input)) && !/^-?[1-9]\d*$/.test(input)
+    typeof input === 'string' &&
+    /\d/.test(input) &&
+    Number.isInteger(Number(input)) &&
+    !/^-?[1-9]\d*$/.test(input)
   return `the id ${describeValue(input)} is not ${isInOtherDigits ? 'in plain digits' : 'a whole number'}`
 }
 
