@@ -212,7 +212,7 @@ async function openStoreToServe(
     if (!store)
       throw createNoStoreError(
         context.address,
-        `Create the store and a token with: ${formatCreateToken(context)}`,
+        `Check its address, or create the store and a token with: ${formatCreateToken(context)}`,
       )
     await store.close()
   }
