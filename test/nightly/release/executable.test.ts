@@ -5,6 +5,7 @@ import { execa } from 'execa'
 import { expect, test } from 'vitest'
 import { findExecutable } from '../../../bench/executable.mjs'
 import packageJson from '../../../package.json'
+import { listTopics } from '../../../src/cli/topics.js'
 import { isInstalled } from '../../helpers/sandbox/programs.js'
 import { createTemporaryFolder } from '../../helpers/sandbox/temporary-folder.js'
 
@@ -16,6 +17,17 @@ const sbom = 'sbom.cdx.json'
 
 test('the executable comes with licences and a bill of materials, and with nothing else', () => {
   expect(readdirSync(folder).toSorted()).toEqual([licences, basename(file), sbom])
+})
+
+test('the executable prints the pages that the package prints', async () => {
+  const program = join(root, 'bin/plants.js')
+  for (const [topic] of listTopics()) {
+    const [{ stdout }, { stdout: expected }] = await Promise.all([
+      execa(file, ['help', topic]),
+      execa(process.execPath, [program, 'help', topic]),
+    ])
+    expect(stdout).toBe(expected)
+  }
 })
 
 /** Returns the version of the SQLite that the driver brings. */
