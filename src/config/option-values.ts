@@ -4,7 +4,7 @@
  */
 import { createUsageError, fileHint, finalSlashProblem } from '../errors.js'
 import { isPlainWord } from '../platform/escape.js'
-import { spreadsheetExtensions } from '../platform/files.js'
+import { spreadsheetEndings } from '../platform/file-names.js'
 
 /**
  * Creates the parser of an option whose value is a whole number from `min` to `max`.
@@ -82,7 +82,7 @@ function chooseOutputHint(rawValue: string): string | undefined {
  */
 export function namesWorkbook(format: string): boolean {
   const name = format.toLowerCase()
-  return name === 'excel' || spreadsheetExtensions.includes(name)
+  return name === 'excel' || spreadsheetEndings.includes(name)
 }
 
 /** Returns true if the output consists of JSON values: one document, or one value for each line. */

@@ -11,7 +11,7 @@ import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { createGzip } from 'node:zlib'
 import { createUsageError, getSystemCode } from '../errors.js'
-import { type FileFormat, type FormatName, formatNames } from '../formats/write.js'
+import { type FileFormat, type FormatName, findNamedFormat } from '../formats/write.js'
 import {
   AtomicFile,
   assertOwnFile,
@@ -20,7 +20,8 @@ import {
   toWriteError,
 } from '../platform/atomic-file.js'
 import { shorten } from '../platform/escape.js'
-import { resolveLink, spreadsheetExtensions, statIfExists } from '../platform/files.js'
+import { parseFileEnding, spreadsheetEndings } from '../platform/file-names.js'
+import { resolveLink, statIfExists } from '../platform/files.js'
 import type { ExportBlock } from './encode.js'
 
 /**
@@ -29,41 +30,30 @@ import type { ExportBlock } from './encode.js'
  * @throws {PlantsError} `usage` if the name has no known ending
  */
 export function chooseFileFormat(name: string, chosen: FormatName | undefined): FileFormat {
-  const format = chosen ?? findNamedFormat(name)
+  const format = chosen ?? findFileFormat(name)
   if (format !== undefined) return format
-  const isSpreadsheet = spreadsheetExtensions.includes(parseEnding(name).extension ?? '')
+  const { stem, ending } = parseFileEnding(name)
   throw createUsageError(
     `The file name ${JSON.stringify(shorten(name))} does not show the format`,
-    isSpreadsheet
-      ? `For a workbook, use the name ${JSON.stringify(shorten(toWorkbookName(name)))}`
+    spreadsheetEndings.includes(ending)
+      ? `For a workbook, use the name ${JSON.stringify(shorten(`${stem}.xlsx`))}`
       : 'End the name in .csv, .tsv, .json, .ndjson or .xlsx, or choose a format: --output csv',
   )
 }
 
 /** Finds the format that the ending of a file name means. */
-function findNamedFormat(name: string): FileFormat | undefined {
-  const { extension, isPacked } = parseEnding(name)
-  if (extension === 'jsonl') return 'ndjson'
-  const format = [...formatNames, 'xlsx' as const].find((candidate) => candidate === extension)
-  return format === 'xlsx' && isPacked ? undefined : format
+function findFileFormat(name: string): FileFormat | undefined {
+  const { ending, isGzip } = parseFileEnding(name)
+  return ending === 'xlsx' && !isGzip ? 'xlsx' : findNamedFormat(name)
 }
 
 /** Returns a warning for a file whose ending means another format than the one that it gets. */
 export function explainOtherEnding(name: string, format: FileFormat): string | undefined {
-  const { extension = '' } = parseEnding(name)
-  const namedFormat = findNamedFormat(name)
+  const { ending } = parseFileEnding(name)
+  const namedFormat = findFileFormat(name)
   const isOther = namedFormat !== undefined && namedFormat !== format
-  if (!isOther && !spreadsheetExtensions.includes(extension)) return undefined
-  return `The file gets the format ${format}, as --output says, although its name ends in .${extension}`
-}
-
-function parseEnding(name: string): { extension: string | undefined; isPacked: boolean } {
-  const { extension, packed } = /\.(?<extension>\w+)(?<packed>\.gz)?$/i.exec(name)?.groups ?? {}
-  return { extension: extension?.toLowerCase(), isPacked: packed !== undefined }
-}
-
-function toWorkbookName(name: string): string {
-  return name.replace(/\.\w+(?:\.gz)?$/i, '.xlsx')
+  if (!isOther && !spreadsheetEndings.includes(ending)) return undefined
+  return `The file gets the format ${format}, as --output says, although its name ends in .${ending}`
 }
 
 const otherFileHint = 'Choose another file'
@@ -94,7 +84,7 @@ export async function exportFile(
       file = new AtomicFile(target, { followsUmask: !oldStats })
       out = createWriteStream(file.path, { flags: 'r+' })
     }
-    const packing = /\.gz$/i.test(path) ? [createGzip()] : []
+    const packing = parseFileEnding(path).isGzip ? [createGzip()] : []
     await pipeline([encoded, ...packing, out], { signal })
     signal.throwIfAborted()
     file?.commit(oldStats)

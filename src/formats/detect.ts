@@ -21,7 +21,7 @@ import { assertNoForeignFile, assertNoNul } from './foreign-files.js'
 import { openDocument, openNdjson } from './json.js'
 import { openTable } from './open-table.js'
 import type { FormatInput, FormatOptions, FormatReader, HeaderFinder } from './reader.js'
-import type { FormatName } from './write.js'
+import { type FormatName, findNamedFormat } from './write.js'
 
 type OpenText = (
   texts: AsyncGenerator<string>,
@@ -197,12 +197,6 @@ function guessJsonFormat(text: string, { key }: FormatOptions): FormatName | und
   if (isArray || /^(?:\/\/|\/\*)[\s\S]*?\n\s*[[{]/.test(text)) return 'json'
   if (!/^\{\s*(?:["\w']|\}|$)/.test(text)) return undefined
   return key === undefined && beginsWithWholeObject(text) ? 'ndjson' : 'json'
-}
-
-function findNamedFormat(name: string): FormatName | undefined {
-  const { ending } = /\.(?<ending>ndjson|jsonl|json|csv|tsv)(?:\.gz)?$/i.exec(name)?.groups ?? {}
-  const format = ending?.toLowerCase()
-  return format === 'jsonl' ? 'ndjson' : (format as FormatName | undefined)
 }
 
 /**

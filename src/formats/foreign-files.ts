@@ -3,7 +3,7 @@
  * error names what they are.
  */
 import { createInputError, type PlantsError } from '../errors.js'
-import { spreadsheetExtensions } from '../platform/files.js'
+import { parseFileEnding, spreadsheetEndings } from '../platform/file-names.js'
 import { countLineEnds } from './encoding.js'
 import { createEmptyFileError } from './limits.js'
 
@@ -27,8 +27,7 @@ export function assertNoForeignFile(name: string, head: Buffer): void {
   const bytes = head.toString('latin1', 0, 1000)
   for (const [start, description, hint] of foreignFiles)
     if (start.test(bytes)) throw createInputError(`${name} is ${description}`, hint)
-  const { extension = '' } = /\.(?<extension>\w+)(?:\.gz)?$/.exec(name)?.groups ?? {}
-  const isSpreadsheet = spreadsheetExtensions.includes(extension.toLowerCase())
+  const isSpreadsheet = spreadsheetEndings.includes(parseFileEnding(name).ending)
   if (head.length === 0 && isSpreadsheet) throw createEmptyFileError(name, 'save')
 }
 

@@ -8,6 +8,7 @@
 import { fieldNames } from '../plant/fields.js'
 import { toJson } from '../plant/json.js'
 import type { StoredPlant } from '../plant/plant.js'
+import { parseFileEnding } from '../platform/file-names.js'
 
 /** A record of the output: the fields of a plant, or the number of plants with a name or a tag. */
 export interface PlantRecord extends Partial<StoredPlant> {
@@ -20,6 +21,12 @@ export type Column = keyof PlantRecord
 export const formatNames = ['ndjson', 'json', 'csv', 'tsv'] as const
 export type FormatName = (typeof formatNames)[number]
 export type FileFormat = FormatName | 'xlsx'
+
+/** Finds the format of text that the ending of a file name means. */
+export function findNamedFormat(name: string): FormatName | undefined {
+  const { ending } = parseFileEnding(name)
+  return ending === 'jsonl' ? 'ndjson' : formatNames.find((format) => format === ending)
+}
 
 /** Formats records as the text of a document, one page of records after the other. */
 interface RecordWriter {

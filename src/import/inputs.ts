@@ -22,6 +22,7 @@ import { assertEncoding, isUtf8Text } from '../formats/detect.js'
 import { createEmptyFileError } from '../formats/limits.js'
 import type { FormatInput } from '../formats/reader.js'
 import { isInt64 } from '../plant/json.js'
+import { parseFileEnding } from '../platform/file-names.js'
 import { peek } from '../platform/generators.js'
 import type { Io } from '../platform/io.js'
 import { checkSignal } from '../platform/runtime.js'
@@ -286,7 +287,7 @@ function joinPieces(pieces: readonly Uint8Array[]): Buffer {
  */
 async function* unpack(blocks: AsyncGenerator<Buffer>, name: string): AsyncGenerator<Buffer> {
   const { first, all } = await peek(blocks)
-  if (!first && /\.gz$/i.test(name)) throw createEmptyFileError(name, 'compress')
+  if (!first && parseFileEnding(name).isGzip) throw createEmptyFileError(name, 'compress')
   if (first?.[0] !== 0x1f || first[1] !== 0x8b) return yield* all
   const stream = createGunzip({ chunkSize: blockBytes })
   // The loop below gets the errors from the stream, so nothing is left to do for them here.

@@ -18,7 +18,7 @@ import {
 import type { RecordReader } from '../fields/open.js'
 import { isRejectsName, rejectColumns } from '../fields/rejects-names.js'
 import { type Cell, UnusableCell } from '../formats/reader.js'
-import { formatTableCell, spreadsheetError } from '../formats/write.js'
+import { findNamedFormat, formatTableCell, spreadsheetError } from '../formats/write.js'
 import { parseJson } from '../plant/json.js'
 import { AtomicFile, toWriteError } from '../platform/atomic-file.js'
 import type { RejectedRecord } from './outcomes.js'
@@ -169,17 +169,14 @@ export function assertSameHeader(
  */
 export function assertRejectsName(path: string, { format, delimiter }: RecordReader): void {
   const isTable = format === undefined
-  const wrongEnding = isTable ? jsonEnding : tableEnding
-  const isWrong = wrongEnding.test(path) || (/\.tsv$/i.test(path) && delimiter !== '\t')
-  if (!isWrong) return
+  const tableFormat = delimiter === '\t' ? 'tsv' : 'csv'
+  const formats = isTable ? [undefined, 'csv', tableFormat] : [undefined, 'json', 'ndjson']
+  if (formats.includes(findNamedFormat(path))) return
   throw createUsageError(
     `The rejected records of this input are written as ${isTable ? 'CSV' : 'NDJSON'}`,
     `Give the file a name such as rejected.${isTable ? 'csv' : 'ndjson'}`,
   )
 }
-
-const jsonEnding = /\.(?:json|ndjson|jsonl)$/i
-const tableEnding = /\.(?:csv|tsv)$/i
 
 /**
  * Formats a row of a table. A cell that was rejected, such as `#N/A`, is written without quotes, so

@@ -18,9 +18,6 @@ import { dirname } from 'node:path'
 import { describeCode, getSystemCode, ignoreSystemError, isWindows } from '../errors.js'
 import { quoteWord } from './shell.js'
 
-/** The endings of spreadsheets. A table in CSV under such a name would open as a damaged file. */
-export const spreadsheetExtensions = 'xls xlsx xlsm xlsb xltx ods fods numbers'.split(' ')
-
 /**
  * Creates a directory and its missing parents durably, for this user only. `mkdirSync` with
  * `recursive` is not used because it never returns in /proc.

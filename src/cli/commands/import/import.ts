@@ -10,7 +10,7 @@ import { foldName } from '../../../formats/names.js'
 import { formatNames } from '../../../formats/write.js'
 import type { ImportInput, ImportPlan } from '../../../import/inputs.js'
 import { fieldNames } from '../../../plant/fields.js'
-import { spreadsheetExtensions } from '../../../platform/files.js'
+import { parseFileEnding, spreadsheetEndings } from '../../../platform/file-names.js'
 import type { Io } from '../../../platform/io.js'
 import { existsPolicies } from '../../../stores/change.js'
 import { findKind, hasCapability } from '../../../stores/kinds.js'
@@ -175,10 +175,10 @@ function parseRejectsPath(flag: string, text: string): string {
       `${flag} writes no records to stdout`,
       `Name a file: ${flag} rejected.csv`,
     )
-  const [, ending = ''] = /\.(\w+)$/.exec(text) ?? []
-  if (['gz', ...spreadsheetExtensions].includes(ending.toLowerCase()))
+  const { ending, isGzip } = parseFileEnding(text)
+  if (isGzip || spreadsheetEndings.includes(ending))
     throw createUsageError(
-      `${flag} writes text, not .${ending} files`,
+      `${flag} writes text, not ${text.slice(text.lastIndexOf('.'))} files`,
       `Name a table: ${flag} rejected.csv`,
     )
   return parseFilePath(flag, text)
