@@ -41,14 +41,21 @@ export class Chunk {
   multilineRow: number | undefined
   /** The length of the records, in UTF-16 units. */
   characters = 0
+  #isAscending = true
+  #lastId: bigint | undefined
 
   get length(): number {
     return this.records.length
   }
 
-  /** If chunks were half as large, an import of ids in no order would take 1.1 times as long. */
+  /**
+   * The ids of a transaction are sorted before they are stored. So of ids in no order, a larger
+   * chunk writes fewer pages: four times as many records take 0.6 of the time. Of ascending ids, it
+   * would only take more memory.
+   */
   get isFull(): boolean {
-    return this.length >= 4000 || this.characters >= 260_000
+    const parts = this.#isAscending ? 1 : maxParts
+    return this.length >= 4000 * parts || this.characters >= 260_000 * parts
   }
 
   /** Adds a record, whose fields may have any values. */
@@ -58,6 +65,9 @@ export class Chunk {
     this.tags.push(tag)
     this.records.push(record)
     this.lines.push(line)
+    if (typeof id !== 'bigint') return
+    if (this.#lastId !== undefined && id < this.#lastId) this.#isAscending = false
+    this.#lastId = id
   }
 
   addProblem(problem: ReadProblem, record: RawRecord, line: number): void {
@@ -65,3 +75,6 @@ export class Chunk {
     this.add(undefined, undefined, undefined, record, line)
   }
 }
+
+/** How many times as large a chunk of ids in no order is. */
+const maxParts = 4

@@ -60,8 +60,17 @@ export function parseRows(table: Table, text: string, isEnd: boolean): Row[] {
         : parseRowByCells(wholeText, start, line, table)
     if (!row) break
     if (isTooLarge(row.text)) throw createBrokenRecordError(name, table.line, recordTooLargeReason)
-    if (row.cells.some((cell) => cell !== undefined))
-      rows.push({ ...row, line: table.line, characters: row.text.length + 1, hasSurplus: false })
+    const { cells, text: rowText, lineCount } = row
+    // A spread of the row would take a fifth of the time of an import.
+    if (cells.some((cell) => cell !== undefined))
+      rows.push({
+        cells,
+        line: table.line,
+        text: rowText,
+        lineCount,
+        characters: rowText.length + 1,
+        hasSurplus: false,
+      })
     table.line += row.lineCount
     start += row.text.length + 1
   }
