@@ -135,6 +135,32 @@ export function createInputError(
   return new PlantsError('input', message, { hint, cause, details })
 }
 
+/** What an error with a code means, in the tables of stores and of the server. */
+export interface Explanation {
+  kind: ErrorKind
+  /** The name of a value stands in braces, as in `{subject} is locked: {reason}`. */
+  message?: string
+  /** By default, the reason is what the system or the library says. */
+  reason?: string
+  hint?: string
+}
+
+/**
+ * Creates the error that an explanation describes.
+ *
+ * @param defaults the values of the message, with the `reason` if the explanation has none
+ */
+export function createExplainedError(
+  explanation: Explanation & { message: string },
+  defaults: Readonly<Record<string, string>>,
+  cause: unknown,
+): PlantsError {
+  const { kind, message, hint } = explanation
+  const values: Record<string, string> = { ...defaults, ...explanation }
+  const text = message.replace(/\{(\w+)\}/g, (_, name: string) => values[name] ?? '')
+  return new PlantsError(kind, text, { hint, cause })
+}
+
 /** Returns the code of a system error or of Node.js, such as `ENOENT` or `ERR_DLOPEN_FAILED`. */
 export function getSystemCode(error: unknown): string | undefined {
   return error instanceof Error && 'code' in error && typeof error.code === 'string'
@@ -185,22 +211,24 @@ export const fileHint = 'Give the path of a file'
 /** The hint for a directory where a file is expected. */
 export const fileInFolderHint = `${fileHint} in it`
 
-/** Returns what to do about a lack of file descriptors, or undefined for any other code. */
-export function toDescriptorsHint(code: string | undefined): string | undefined {
-  if (code === 'EMFILE')
-    return 'Raise the limit of open files: as root, ulimit -Hn 4096; in systemd, LimitNOFILE=4096'
-  if (code === 'ENFILE')
-    return 'Close other programs, because the whole system has too many open files'
-  return undefined
+/** What to do about a lack of file descriptors. */
+export const descriptorExplanations: Readonly<Record<string, Explanation>> = {
+  EMFILE: {
+    kind: 'unavailable',
+    hint: 'Raise the limit of open files: as root, ulimit -Hn 4096; in systemd, LimitNOFILE=4096',
+  },
+  ENFILE: {
+    kind: 'unavailable',
+    hint: 'Close other programs, because the whole system has too many open files',
+  },
 }
 
-const fullDiskHint = 'Free some space on its disk'
+export const fullDisk: Explanation = { kind: 'unavailable', hint: 'Free some space on its disk' }
 
-/** Returns what to do about a file that cannot grow, or undefined for any other code. */
-export function toSpaceHint(code: string | undefined): string | undefined {
-  if (code === 'ENOSPC') return fullDiskHint
-  if (code === 'EFBIG') return 'Raise the limit of file sizes, which ulimit -f shows'
-  return undefined
+/** What to do about a file that cannot grow. */
+export const spaceExplanations: Readonly<Record<string, Explanation>> = {
+  ENOSPC: fullDisk,
+  EFBIG: { kind: 'unavailable', hint: 'Raise the limit of file sizes, which ulimit -f shows' },
 }
 
 /** Returns a value that is known to exist, such as an item at an index that was checked. */

@@ -21,11 +21,11 @@ import { dirname, join } from 'node:path'
 import {
   createUsageError,
   describeSystemError,
+  descriptorExplanations,
   getSystemCode,
   isWindows,
   PlantsError,
-  toDescriptorsHint,
-  toSpaceHint,
+  spaceExplanations,
 } from '../errors.js'
 import {
   createSystemError,
@@ -161,9 +161,10 @@ export function toWriteError(
   const isMissing = getSystemCode(cause) === 'ENOENT' && impossibility === undefined
   const reason = isMissing ? describeMissingFolder(folder) : (impossibility ?? systemReason)
   const missingHint = isMissing ? makeFolderHint(folder) : undefined
-  const code = getSystemCode(cause)
+  const code = getSystemCode(cause) ?? ''
+  const lack = descriptorExplanations[code] ?? spaceExplanations[code]
   return new PlantsError('unwritable', `${subject} could not be written: ${reason}`, {
-    hint: toDescriptorsHint(code) ?? toSpaceHint(code) ?? missingHint ?? hint,
+    hint: lack?.hint ?? missingHint ?? hint,
     cause,
   })
 }

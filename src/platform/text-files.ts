@@ -2,10 +2,10 @@ import { createReadStream } from 'node:fs'
 import {
   createInputError,
   describeSystemError,
+  descriptorExplanations,
   fileHint,
   getSystemCode,
   PlantsError,
-  toDescriptorsHint,
 } from '../errors.js'
 import { readSmallStream } from './files.js'
 import type { Io } from './io.js'
@@ -55,7 +55,8 @@ export function explainRead(path: string, error: unknown, hint: string): unknown
   if (code === undefined || code.startsWith('ERR_')) return error
   const source = path === '-' ? 'stdin' : path
   const message = `${source} could not be read: ${describeSystemError(error)}`
-  return createInputError(message, toDescriptorsHint(code) ?? readHints[code] ?? hint, error)
+  const knownHint = descriptorExplanations[code]?.hint ?? readHints[code]
+  return createInputError(message, knownHint ?? hint, error)
 }
 
 const readHints: Record<string, string> = {

@@ -10,12 +10,13 @@ import { chmodSync, lstatSync, rmSync } from 'node:fs'
 import { type AddressInfo, connect, type Server } from 'node:net'
 import { basename, dirname, join } from 'node:path'
 import {
+  createExplainedError,
   createUsageError,
   describeSystemError,
-  type ErrorKind,
+  descriptorExplanations,
+  type Explanation,
   getSystemCode,
   PlantsError,
-  toDescriptorsHint,
 } from '../errors.js'
 import { runWithTransientLock } from '../platform/file-lock.js'
 import type { Runtime } from '../platform/runtime.js'
@@ -28,13 +29,6 @@ export interface TcpAddress {
 /** The `path` is the absolute one of a Unix socket. */
 export type ListenAddress = TcpAddress | { path: string }
 
-interface Explanation {
-  kind: ErrorKind
-  /** By default, the reason is what the system says. */
-  reason?: string
-  hint: string | undefined
-}
-
 const addressHint = 'Choose an address of this machine, such as 127.0.0.1'
 
 /** What the codes of the system mean for a port. */
@@ -46,8 +40,7 @@ const portExplanations: Readonly<Record<string, Explanation>> = {
   EACCES: { kind: 'usage', hint: 'Choose a port from 1024 on' },
   ENOTFOUND: { kind: 'usage', reason: 'the host name was not found', hint: addressHint },
   EAI_AGAIN: { kind: 'unavailable', reason: 'no name server answered', hint: addressHint },
-  EMFILE: { kind: 'unavailable', hint: toDescriptorsHint('EMFILE') },
-  ENFILE: { kind: 'unavailable', hint: toDescriptorsHint('ENFILE') },
+  ...descriptorExplanations,
 }
 /** The most frequent one is EADDRNOTAVAIL: this machine does not have the address. */
 const otherExplanation: Explanation = { kind: 'usage', hint: addressHint }
@@ -157,9 +150,9 @@ async function findConnectError(path: string): Promise<string | undefined> {
 }
 
 /** An error without a code of the system is an internal error, so it is returned unchanged. */
-function toListenError(error: unknown, name: string, explanation: Explanation): unknown {
-  const systemReason = describeSystemError(error)
-  if (systemReason === undefined) return error
-  const { kind, reason = systemReason, hint } = explanation
-  return new PlantsError(kind, `${name}: ${reason}`, { hint, cause: error })
+function toListenError(error: unknown, subject: string, explanation: Explanation): unknown {
+  const reason = describeSystemError(error)
+  if (reason === undefined) return error
+  const message = '{subject}: {reason}'
+  return createExplainedError({ message, ...explanation }, { subject, reason }, error)
 }

@@ -4,13 +4,12 @@
  * whether a request is repeated.
  */
 import { isUtf8 } from 'node:buffer'
-import { type ErrorKind, getExitCode, getSystemCode, PlantsError } from '../../errors.js'
+import { type Explanation, getExitCode, getSystemCode, PlantsError } from '../../errors.js'
 import { isJsonType } from '../../plant/json.js'
 import type { ErrorBody } from '../../plant/plant.js'
 import { isTimeout } from '../../platform/runtime.js'
 import { parseUrl } from '../../platform/urls.js'
 import { describeConnectionFailure } from '../certificate-errors.js'
-import type { ServiceAccess } from '../credentials.js'
 import type { HttpClient, HttpRequest, HttpResponse, NoResponse } from './http-client.js'
 import { findCompression, parseError, truncateToLine } from './plant-request.js'
 
@@ -23,15 +22,8 @@ export interface Failure {
   isOutcomeUnknown?: boolean
 }
 
-interface Explanation {
-  kind: ErrorKind
-  /** The kind and the hint of a request that reads, if they differ: a read changes nothing. */
-  readKind?: ErrorKind
-  readHint?: string
-  /** By default, the reason is what the system, Node.js or OpenSSL says. */
-  reason?: string
-  hint?: string
-}
+/** A read changes nothing, so its kind and its hint may differ. */
+type ResponseExplanation = Explanation & { read?: Partial<Explanation> }
 
 const baseUrlHint =
   'Check the address: it must be the base URL of a Plant Store, the part before /plants'
@@ -48,16 +40,16 @@ const missingOperation: Explanation = {
 const busy: Explanation = { kind: 'unavailable', hint: 'Try again later' }
 const missingPlant: Explanation = { kind: 'notFound' }
 /** A wrong address can lead to an Error, too: `GET /plants/plants` asks for a plant. */
-const rejection: Explanation = { kind: 'rejected', readHint: baseUrlHint }
+const rejection: ResponseExplanation = { kind: 'rejected', read: { hint: baseUrlHint } }
 const foreignRejection: Explanation = { kind: 'rejected', hint: baseUrlHint }
-const serverError: Explanation = {
+const serverError: ResponseExplanation = { kind: 'badResponse', read: busy }
+const unusable: ResponseExplanation = {
   kind: 'badResponse',
-  readKind: 'unavailable',
-  readHint: 'Try again later',
+  hint: baseUrlHint,
+  read: { kind: 'accessDenied' },
 }
-const unusable: Explanation = { kind: 'badResponse', readKind: 'accessDenied', hint: baseUrlHint }
 
-const explanationsByStatus: Readonly<Record<number, Explanation>> = {
+const explanationsByStatus: Readonly<Record<number, ResponseExplanation>> = {
   301: moved,
   302: moved,
   307: moved,
@@ -70,7 +62,7 @@ const explanationsByStatus: Readonly<Record<number, Explanation>> = {
   413: { kind: 'rejected', hint: 'Shorten the plant' },
   429: busy,
   // A server answers 501 to a method that it does not know, and so is no Plant Store.
-  501: { kind: 'badResponse', readKind: 'unavailable', hint: baseUrlHint },
+  501: { kind: 'badResponse', hint: baseUrlHint, read: { kind: 'unavailable' } },
   503: busy,
 }
 
@@ -169,8 +161,7 @@ export function explainResponse(
   const { status, headers } = response
   const errorBody = parseError(response)
   const explanation = findExplanation(request, status, errorBody)
-  const isRead = request.method === 'GET'
-  const kind = (isRead && explanation.readKind) || explanation.kind
+  const { kind, hint } = { ...explanation, ...(request.method === 'GET' && explanation.read) }
   const proxyClause = errorBody === undefined ? describeForwardingProxy(client) : ''
   const summary = `${client.address.name} answered ${status}${proxyClause}`
   // A user of several services must know which of them rejects the token, or is busy.
@@ -179,12 +170,13 @@ export function explainResponse(
     ? start + errorBody.message
     : summary + describeContent(client, request, response)
   const retryAfterMs = explanation.kind === 'unavailable' ? parseRetryAfter(headers) : undefined
+  const tokenHint = kind === 'unauthorized' ? client.access.tokenHint : undefined
   // Only a rejection has the value of the service.
   const isRejection = getExitCode(kind) < getExitCode('unavailable')
   const error = new PlantsError(kind, message + describeDelay(retryAfterMs), {
     status,
     requestId: truncateToLine(String(headers['request-id'] ?? '')) || undefined,
-    hint: proxyClause === '' ? chooseHint(explanation, isRead, client.access) : proxyHint,
+    hint: proxyClause === '' ? (hint ?? tokenHint) : proxyHint,
     retryAfterMs,
     ...(isRejection && { error: errorBody?.error ?? status }),
   })
@@ -195,7 +187,7 @@ function findExplanation(
   { path }: HttpRequest,
   status: number,
   errorBody?: ErrorBody,
-): Explanation {
+): ResponseExplanation {
   const value = errorBody?.error ?? status
   // A 409 without an Error may come from a proxy on the way, so nothing says that the id exists.
   if (status === 409 && errorBody === undefined) return foreignRejection
@@ -208,15 +200,6 @@ function findExplanation(
   if (status >= 500) return serverError
   if (status < 400) return unusable
   return errorBody === undefined ? foreignRejection : rejection
-}
-
-function chooseHint(
-  { kind, hint, readHint = hint }: Explanation,
-  isRead: boolean,
-  { tokenHint }: ServiceAccess,
-): string | undefined {
-  if (kind === 'unauthorized') return tokenHint
-  return isRead ? readHint : hint
 }
 
 function describeDelay(retryAfterMs: number | undefined): string {

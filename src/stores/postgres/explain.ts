@@ -5,7 +5,13 @@
  * Node.js.
  */
 import pg from 'pg'
-import { describeReason, type ErrorKind, getSystemCode, PlantsError } from '../../errors.js'
+import {
+  createExplainedError,
+  describeReason,
+  type Explanation,
+  getSystemCode,
+  PlantsError,
+} from '../../errors.js'
 import { describeConnectionFailure, isUnknownIssuer } from '../certificate-errors.js'
 import type { PostgresAccess } from './address.js'
 
@@ -16,16 +22,6 @@ const driverMessages = {
   fullPool: 'timeout exceeded when trying to connect',
   failedProof: 'SASL: ',
 } as const
-
-interface Explanation {
-  kind: ErrorKind
-  /** By default, the database could not be reached. */
-  message?: string
-  /** This stands for `{reason}`. By default, it is what the server or the system says. */
-  reason?: string
-  /** By default, the hint says how to correct the password. */
-  hint?: string
-}
 
 const unreached: Explanation = {
   kind: 'unavailable',
@@ -119,17 +115,14 @@ const explanations: Readonly<Record<string, Explanation>> = {
  */
 export function toPlantsError(error: unknown, access: PostgresAccess): PlantsError {
   if (error instanceof PlantsError) return error
-  const { address } = access
-  const explanation = findExplanation(error)
-  const { kind, message = 'Could not reach {name}: {reason}' } = explanation
+  const { name, user } = access.address
   // A host may have several addresses. Node.js tries all of them, and they usually fail for the
   // same reason.
   const cause = error instanceof AggregateError ? error.errors[0] : error
-  const reason = explanation.reason ?? describeConnectionFailure(cause)
-  const values: Record<string, string> = { name: address.name, user: address.user, reason }
-  const text = message.replace(/\{(\w+)\}/g, (_, name: string) => values[name] ?? '')
-  const hint = explanation.hint ?? access.login.passwordHint
-  return new PlantsError(kind, text, { hint, cause: error })
+  const reason = describeConnectionFailure(cause)
+  const message = 'Could not reach {name}: {reason}'
+  const explanation = { message, hint: access.login.passwordHint, ...findExplanation(error) }
+  return createExplainedError(explanation, { name, user, reason }, error)
 }
 
 function findExplanation(error: unknown): Explanation {

@@ -6,13 +6,15 @@
 import { existsSync } from 'node:fs'
 import { dirname } from 'node:path'
 import {
+  createExplainedError,
   describeCode,
   describeReason,
-  type ErrorKind,
+  descriptorExplanations,
+  type Explanation,
+  fullDisk,
   getSystemCode,
   PlantsError,
-  toDescriptorsHint,
-  toSpaceHint,
+  spaceExplanations,
 } from '../../errors.js'
 import {
   findExtendedCode,
@@ -37,25 +39,13 @@ import { constraintHint } from '../change.js'
  */
 export class StoreDamageError extends Error {}
 
-interface Explanation {
-  kind: ErrorKind
-  /** The message begins with this instead of the name of the file. */
-  subject?: string
-  /** By default, the file could not be used. */
-  problem?: string
-  /** By default, the reason is what SQLite or the system says. */
-  reason?: string
-  hint: string | undefined
-}
-
 const anotherFileHint = 'Choose another file'
 const permissionHint = 'Give this user access to the file and its directory'
 const inUse: Explanation = {
   kind: 'unavailable',
-  problem: 'is in use by another process',
+  message: '{subject} is in use by another process: {reason}',
   hint: 'Wait longer with --timeout 2m',
 }
-const fullDisk: Explanation = { kind: 'unavailable', hint: toSpaceHint('ENOSPC') }
 const brokenDisk: Explanation = {
   kind: 'unavailable',
   hint: 'Move the store to another disk of this machine',
@@ -80,7 +70,7 @@ const explanations: Readonly<Record<string | number, Explanation>> = {
   // SQLite also uses this code for a page that the disk fails to read.
   [SQLITE_CORRUPT]: {
     kind: 'accessDenied',
-    problem: 'is damaged, or its disk cannot be read',
+    message: '{subject} is damaged, or its disk cannot be read: {reason}',
     hint: 'Check the disk, then restore a backup: plants restore --help',
   },
   // The statements of this program are correct, so another program has removed or changed a table.
@@ -91,8 +81,7 @@ const explanations: Readonly<Record<string | number, Explanation>> = {
   // A service sends this message to its clients, so it does not name the file.
   [SQLITE_CONSTRAINT]: {
     kind: 'constraint',
-    subject: 'The store',
-    problem: 'does not accept this',
+    message: 'The store does not accept this: {reason}',
     hint: constraintHint,
   },
   [SQLITE_NOTADB]: {
@@ -100,10 +89,8 @@ const explanations: Readonly<Record<string | number, Explanation>> = {
     reason: 'it is not a SQLite database',
     hint: anotherFileHint,
   },
-  ENOSPC: fullDisk,
-  EFBIG: { kind: 'unavailable', hint: toSpaceHint('EFBIG') },
-  EMFILE: { kind: 'unavailable', hint: toDescriptorsHint('EMFILE') },
-  ENFILE: { kind: 'unavailable', hint: toDescriptorsHint('ENFILE') },
+  ...spaceExplanations,
+  ...descriptorExplanations,
   EIO: brokenDisk,
   EACCES: denied,
   EPERM: denied,
@@ -131,11 +118,10 @@ export function explainSqliteError(
   const code = findCode(error, path)
   if (code === undefined) return error
   const other = typeof code === 'number' ? otherResult : otherSystemError
-  const explanation = explanations[code] ?? other
-  const { kind, problem = 'could not be used', hint } = explanation
-  const reason = explanation.reason ?? describeCode(String(code)) ?? describeReason(error)
-  const message = `${explanation.subject ?? subject} ${problem}: ${reason}`
-  return new PlantsError(kind, message, { hint, cause: error })
+  const message = '{subject} could not be used: {reason}'
+  const explanation = { message, ...(explanations[code] ?? other) }
+  const reason = describeCode(String(code)) ?? describeReason(error)
+  return createExplainedError(explanation, { subject, reason }, error)
 }
 
 /**
