@@ -24,8 +24,9 @@ test.each([
   ['ndjson', ''],
   ['tsv', 'tag\tcount\n'],
 ])('a count by field of an empty store is written as %s', async (format, out) => {
+  // A hint on stderr says how a store comes into being.
   const result = await new Sandbox().run(`count --by tag --output ${format}`)
-  expect(result).toEqual({ code: 0, out, err: '' })
+  expect(result).toMatchObject({ code: 0, out })
 })
 
 test('a count by field sorts strings with equal counts as a list does, also beyond U+FFFF', async () => {
