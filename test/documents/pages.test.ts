@@ -15,7 +15,11 @@ import { createTemporaryFolder } from '../helpers/sandbox/temporary-folder.js'
 // The blocks of the pages are run by documents/blocks.test.ts.
 
 const root = join(import.meta.dirname, '../..')
-const readme = pages.get('README.md') ?? ''
+/** The README, which links files that the package lacks by their addresses in the repository. */
+const readme = (pages.get('README.md') ?? '').replaceAll(
+  'https://github.com/OWNER/NAME/blob/main/',
+  '',
+)
 const helps = await readAllHelps()
 
 /** The pages that somebody has to keep up to date. */
@@ -81,7 +85,7 @@ test('every command and subcommand is documented, and no other', () => {
 })
 
 test('no link leads nowhere, and every file and npm script that is named exists', () => {
-  const broken = [...pages].flatMap(([path, page]) =>
+  const broken = [...pages, ['README.md', readme] as const].flatMap(([path, page]) =>
     [...page.matchAll(/\]\((?!https?:)([^)#]*)(?:#([^)]*))?\)/g)]
       .filter(([, file = '', anchor]) => {
         const target = file === '' ? path : posix.join(posix.dirname(path), file)
