@@ -18,8 +18,8 @@ export interface ReadProblem {
  * Consecutive records, which an import writes in one transaction. Their fields are in arrays,
  * because an object for each record would take a quarter of the time of an import.
  *
- * A field is undefined if the record lacks it, and null if its cell is empty. An id is a bigint if
- * it is an integer.
+ * A field is undefined if the record lacks it. A name or a tag whose cell is empty is null. An id is
+ * a bigint if it is an integer.
  */
 export class Chunk {
   readonly ids: unknown[] = []
@@ -33,13 +33,13 @@ export class Chunk {
   readonly problems = new Map<number, ReadProblem>()
   /** The keys of JSON objects that are not read. */
   readonly unreadKeys = new Set<string>()
-  /** How many rows without an id, a name and a tag were left out. */
+  /** How many rows with other values, but no id, name and tag, were left out. */
   emptyRows = 0
   /** How many rows of a workbook have cells to the right of the header, which are ignored. */
   surplusRows = 0
   /** The line of the first row with a cell that has line ends. */
   multilineRow: number | undefined
-  /** The length of the records, in UTF-16 units. */
+  /** The length of the text that was read for the chunk, in UTF-16 units. */
   characters = 0
   #isAscending = true
   #lastId: bigint | undefined
@@ -54,8 +54,8 @@ export class Chunk {
    * would only take more memory.
    */
   get isFull(): boolean {
-    const parts = this.#isAscending ? 1 : maxParts
-    return this.length >= 4000 * parts || this.characters >= 260_000 * parts
+    const factor = this.#isAscending ? 1 : unsortedFactor
+    return this.length >= 4000 * factor || this.characters >= 260_000 * factor
   }
 
   /** Adds a record, whose fields may have any values. */
@@ -77,4 +77,4 @@ export class Chunk {
 }
 
 /** How many times as large a chunk of ids in no order is. */
-const maxParts = 4
+const unsortedFactor = 4

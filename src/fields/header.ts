@@ -49,16 +49,12 @@ export interface Header {
 
 /** Creates what tells a reader of tables which row is the header. */
 export function createHeaderFinder(options: FieldOptions): HeaderFinder {
-  return {
-    hasColumns: options.columns !== undefined,
-    findHeader: (rows) => findHeader(rows, options),
-    rateTable,
-  }
+  return { findHeader: (rows) => findHeader(rows, options), rateTable }
 }
 
 interface FoundHeader extends HeaderLocation {
   names: readonly string[]
-  numbers: ColumnNumbers
+  findColumns: ColumnFinder
 }
 
 /** Finds the first row that has the needed columns. */
@@ -69,20 +65,19 @@ export function findHeader(rows: readonly Cells[], options: FieldOptions): Found
   const numbers = findMappedNumbers(rows, likeliestRow, options)
   const hasColumns = (names: readonly string[]) =>
     findMissingColumns(names, numbers, options).length === 0
-  const build = (row: number, isConfirmed: boolean, names: readonly string[]) => {
-    const find = createColumnFinder(names, numbers)
-    const columns = listWantedNames(options).flatMap(({ name }) => find(name))
-    return { row, isConfirmed, names, numbers, columns, width: names.length }
+  const build = (row: number, source: HeaderLocation['source'], names: readonly string[]) => {
+    if (!hasColumns(names)) return undefined
+    const findColumns = createColumnFinder(names, numbers)
+    const readColumns = listWantedNames(options).flatMap(({ name }) => [...findColumns(name)])
+    return { row, source, names, findColumns, readColumns, width: names.length }
   }
-  if (givenNames) return hasColumns(givenNames) ? build(-1, false, givenNames) : undefined
+  if (givenNames) return build(-1, 'option', givenNames)
   // If `--map` has numbers for all needed columns, any row would have them.
-  const isGuessed =
+  const hasNumbers =
     numbers.size > 0 && findMissingNames((name) => numbers.has(name), options).length === 0
-  const row = isGuessed
-    ? likeliestRow
-    : rows.findIndex((candidate) => hasColumns(readNames(candidate)))
-  const names = readNames(rows[row])
-  return row !== -1 && hasColumns(names) ? build(row, !isGuessed, names) : undefined
+  if (hasNumbers) return build(likeliestRow, 'numbers', readNames(rows[likeliestRow]))
+  const row = rows.findIndex((candidate) => hasColumns(readNames(candidate)))
+  return row === -1 ? undefined : build(row, 'names', readNames(rows[row]))
 }
 
 /** Returns the names that `--columns` gives. A rejects file has a header even if its input had none. */
@@ -176,13 +171,12 @@ export function readHeader(
   if (givenNames) assertColumnCount(givenNames, rows, name)
   const header = findHeader(rows, options)
   if (!header) throw createHeaderError(reader, options, name, sample)
-  const { row, isConfirmed, names, numbers } = header
-  const columns = chooseColumns(createColumnFinder(names, numbers), options, name, sample)
+  const { row, source, names, findColumns } = header
+  const columns = chooseColumns(findColumns, options, name, sample)
   const unreadNames = findUnreadNames(names, columns, options)
   const line = head[row]?.line
-  const isGuessed = row !== -1 && !isConfirmed
   // A rejects file always begins with its header.
-  const mayBePlant = isGuessed || (options.map.name && mayBeValues(names, rows[row]))
+  const mayBePlant = source === 'numbers' || (options.map.name && mayBeValues(names, rows[row]))
   const guessedLine = mayBePlant && !names.some(isRejectsName) ? line : undefined
   return { names, columns, unreadNames, line, guessedLine, rowsAbove: countRowsAbove(row, rows) }
 }

@@ -10,7 +10,6 @@ import type {
   TableReader,
   WorkbookFacts,
 } from '../formats/reader.js'
-import type { FormatName } from '../formats/write.js'
 import { assertKeys } from './assert-keys.js'
 import { Chunk, type RawRecord } from './chunk.js'
 import { createHeaderFinder, type Header, readHeader } from './header.js'
@@ -22,19 +21,27 @@ import { RowReader } from './read-rows.js'
 export type InputOptions = FormatOptions & FieldOptions
 
 /** An input whose records can be read. */
-export interface RecordReader {
-  /** The format of JSON; undefined for a table, which has a header instead. */
-  format?: FormatName
-  /** The header of a table that has rows. */
-  header?: Header | undefined
-  delimiter?: string | undefined
-  workbook?: WorkbookFacts | undefined
+export type RecordReader = RowsReader | ObjectsReader
+
+interface ChunkReader {
   /** The first rows or objects, about which the dialogue of an import asks. */
   sample: Sample
   /** @param maxRecords a chunk has at most so many records */
   readChunks(maxRecords?: number): AsyncGenerator<Chunk>
+}
+
+export interface RowsReader extends ChunkReader {
+  type: 'table'
+  /** Undefined for a table without rows. */
+  header: Header | undefined
+  delimiter: string | undefined
+  workbook: WorkbookFacts | undefined
   /** Reads the cells of a row again. */
   readCells(record: RawRecord): Cells
+}
+
+interface ObjectsReader extends ChunkReader {
+  type: 'json'
 }
 
 /**
@@ -53,12 +60,13 @@ export async function openRecords(
     : openObjects(reader, options, name)
 }
 
-function openRows(reader: TableReader, options: InputOptions, name: string): RecordReader {
+function openRows(reader: TableReader, options: InputOptions, name: string): RowsReader {
   const { batches, heads, delimiter, workbook, parseRow } = reader
   const header = readHeader(reader, options, name)
   // A table without rows has no header, and nothing to read.
   const rows = header && new RowReader(header, options.ifExists === 'update')
   return {
+    type: 'table',
     header,
     delimiter,
     workbook,
@@ -70,16 +78,15 @@ function openRows(reader: TableReader, options: InputOptions, name: string): Rec
   }
 }
 
-function openObjects(reader: JsonReader, options: InputOptions, name: string): RecordReader {
-  const { format, head, batches } = reader
+function openObjects(reader: JsonReader, options: InputOptions, name: string): ObjectsReader {
+  const { head, batches } = reader
   const sample = assertKeys(head, options, name)
   const objects = new ObjectReader(options)
   return {
-    format,
+    type: 'json',
     sample,
     readChunks: (maxRecords) =>
       readChunks(batches, (value, chunk) => objects.read(value, chunk), maxRecords),
-    readCells: () => [],
   }
 }
 

@@ -1,11 +1,10 @@
+import type { FormatOptions } from '../formats/reader.js'
 import { type FieldName, fieldNames } from '../plant/fields.js'
 import type { ExistsPolicy } from '../stores/change.js'
 
 /** Which columns or keys an import reads, and which of them a record may lack. */
-export interface FieldOptions {
+export interface FieldOptions extends Pick<FormatOptions, 'columns'> {
   map: FieldMap
-  /** The names of the columns of a table without a header. */
-  columns?: readonly string[] | undefined
   /** A record without an id stands for the plant that has its name. */
   byName?: true | undefined
   /** With `update`, a record may lack its name or tag, which then stay as they are stored. */

@@ -23,12 +23,12 @@ export class RowReader {
     this.#isUpdate = isUpdate
   }
 
-  /** Adds a row to a chunk, unless it is above the header, or has no id, no name and no tag. */
+  /** Adds a row below the header to a chunk, unless it has no id, no name and no tag. */
   read(row: Row, chunk: Chunk): void {
     const { cells, line, lineCount, hasSurplus } = row
+    if (line <= this.#headerLine) return
     if (hasSurplus) chunk.surplusRows += 1
     if (lineCount > 1) chunk.multilineRow ??= line
-    if (line <= this.#headerLine) return
     chunk.characters += row.characters
     const idCell = cells[this.#idColumn]
     const tag = cells[this.#tagColumn]

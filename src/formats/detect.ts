@@ -49,7 +49,7 @@ export async function openFormat(
   finder: HeaderFinder,
 ): Promise<FormatReader> {
   if (hasWorkbookStart(input)) return openArchive(input, options, finder)
-  const { format, isRejects, ...encoding } = await detectFormat(input, options, finder)
+  const { format, isRejects, ...encoding } = await detectFormat(input, options)
   const texts = decodeText(input, encoding)
   // A rejects file has quotes, and no outermost object, even if its input was otherwise.
   const formatOptions = isRejects ? { ...options, quotes: true, key: undefined } : options
@@ -68,7 +68,7 @@ export async function assertEncoding(
 ): Promise<void> {
   const content = hasWorkbookStart(input)
     ? (await openArchive(input, options, finder)).batches
-    : decodeText(input, await detectFormat(input, options, finder))
+    : decodeText(input, await detectFormat(input, options))
   for await (const _ of content);
 }
 
@@ -77,13 +77,9 @@ export async function assertEncoding(
  *
  * @returns false for a workbook, another encoding, and bytes that are not UTF-8
  */
-export async function isUtf8Text(
-  input: FormatInput,
-  options: FormatOptions,
-  finder: HeaderFinder,
-): Promise<boolean> {
+export async function isUtf8Text(input: FormatInput, options: FormatOptions): Promise<boolean> {
   if (hasWorkbookStart(input)) return false
-  const { encoding } = await detectFormat(input, options, finder)
+  const { encoding } = await detectFormat(input, options)
   if (encoding !== 'utf-8') return false
   let remainder: Buffer = Buffer.alloc(0)
   for await (const block of input.blocks) {
@@ -124,7 +120,6 @@ function createKeyError(name: string): Error {
 export async function detectFormat(
   { name, head }: Pick<FormatInput, 'name' | 'head'>,
   options: FormatOptions,
-  finder: HeaderFinder,
 ): Promise<TextEncoding & { format: FormatName; isRejects: boolean }> {
   if (options.format === undefined) assertNoForeignFile(name, head)
   const markedEncoding = findMarkedEncoding(head)
@@ -135,7 +130,7 @@ export async function detectFormat(
   if (unmarkedEncoding !== undefined && unmarkedEncoding !== encoding)
     throw await createUtf16Error(name, head, unmarkedEncoding, encoding)
   const text = decodeLeniently(head, encoding)
-  const format = rejects?.format ?? options.format ?? guessFormat(text, name, options, finder)
+  const format = rejects?.format ?? options.format ?? guessFormat(text, name, options)
   if (options.key !== undefined && !rejects && format !== 'json') throw createKeyError(name)
   return { format, encoding, source, isRejects: rejects !== undefined }
 }
@@ -170,25 +165,21 @@ async function chooseEncoding(
 }
 
 /** @param decodedText the beginning of the text */
-function guessFormat(
-  decodedText: string,
-  name: string,
-  options: FormatOptions,
-  { hasColumns }: HeaderFinder,
-): FormatName {
+function guessFormat(decodedText: string, name: string, options: FormatOptions): FormatName {
   assertNoNul(decodedText, name)
   const text = decodedText.trimStart()
   const namedFormat = findNamedFormat(name)
-  if (namedFormat === 'csv' || namedFormat === 'tsv' || namedFormat === 'ndjson') return namedFormat
+  // Many programs call NDJSON `.json`, so the text decides between these two.
+  if (namedFormat !== undefined && namedFormat !== 'json') return namedFormat
   if (text === '') return 'ndjson'
   if (namedFormat === 'json') return guessJsonFormat(text, options) ?? 'json'
-  const isTable = options.delimiter !== undefined || hasColumns
+  const isTable = options.delimiter !== undefined || options.columns !== undefined
   return (isTable ? undefined : guessJsonFormat(text, options)) ?? 'csv'
 }
 
 /**
- * Guesses the format of JSON by its beginning. Many programs call NDJSON `.json`, so the text
- * decides between these two. JSON5 begins like JSON, and the error about its syntax says so.
+ * Guesses the format of JSON by its beginning. JSON5 begins like JSON, and the error about its
+ * syntax says so.
  *
  * @returns undefined for a text that does not begin like JSON
  */

@@ -29,10 +29,9 @@ import {
   type JsonValue,
   maxBatchCharacters,
 } from './reader.js'
-import type { FormatName } from './write.js'
 
 export function openNdjson(texts: AsyncIterable<string>): Promise<JsonReader> {
-  return openValues('ndjson', readNdjson(texts))
+  return openValues(readNdjson(texts))
 }
 
 export function openDocument(
@@ -40,17 +39,14 @@ export function openDocument(
   options: FormatOptions,
   input: JsonInput,
 ): Promise<JsonReader> {
-  return openValues('json', readDocument(texts, options, input))
+  return openValues(readDocument(texts, options, input))
 }
 
 type JsonInput = Pick<FormatInput, 'name' | 'signal'>
 
-async function openValues(
-  format: FormatName,
-  batches: AsyncGenerator<readonly JsonValue[]>,
-): Promise<JsonReader> {
+async function openValues(batches: AsyncGenerator<readonly JsonValue[]>): Promise<JsonReader> {
   const { first = [], all } = await peek(batches)
-  return { type: 'json', format, head: first, batches: all }
+  return { type: 'json', head: first, batches: all }
 }
 
 /**

@@ -14,9 +14,9 @@ export function foldName(name: string): string {
 }
 
 /** Lists the first names in quotes, without empty ones: `"Nr", "Kind" and 3 more`. */
-export function listNames(names: readonly string[], maxListed = 8): string {
+export function listNames(names: readonly string[]): string {
   const filledNames = names.filter(Boolean)
-  const quotedNames = filledNames.slice(0, maxListed).map((name) => JSON.stringify(shorten(name)))
+  const quotedNames = filledNames.slice(0, 8).map((name) => JSON.stringify(shorten(name)))
   const moreCount = filledNames.length - quotedNames.length
   return quotedNames.join(', ') + (moreCount > 0 ? ` and ${moreCount} more` : '')
 }

@@ -1,6 +1,6 @@
 /*
- * Opens a table of text: it finds the delimiter and the header in the first 64 KiB, and then reads
- * the rows below the header.
+ * Opens a table of text: it finds the delimiter in the first 64 KiB, by the header or by the width
+ * of the rows, and then reads all rows.
  *
  * Neither the name of a file nor its first line tells the delimiter: a title may have commas, and
  * in half of Europe, Excel writes semicolons into `.csv`. So the first rows are parsed once with
@@ -119,7 +119,7 @@ function createTrial(
 ): DelimiterTrial {
   const location = finder.findHeader(rows.slice(0, maxHeadRows).map(({ cells }) => cells))
   const trial = { delimiter, rows, ...countEqualRows(rows.slice(0, maxComparedRows)) }
-  if (!location?.isConfirmed) return { ...trial, headerRow: undefined }
+  if (location?.source !== 'names') return { ...trial, headerRow: undefined }
   return { ...trial, headerRow: location.row, width: location.width }
 }
 

@@ -18,6 +18,8 @@ export interface FormatOptions {
   delimiter?: string | undefined
   /** False if a quote is an ordinary character in a table. */
   quotes?: boolean | undefined
+  /** The names of the columns of a table without a header. With them, the input is a table. */
+  columns?: readonly string[] | undefined
 }
 
 /** An input whose format is not known yet. */
@@ -71,7 +73,6 @@ export interface TableHead {
 
 export interface JsonReader {
   type: 'json'
-  format: FormatName
   /** The first values. */
   head: readonly JsonValue[]
   /** All values, in batches. */
@@ -80,8 +81,6 @@ export interface JsonReader {
 
 /** Finds the header of a table, because only who knows the needed columns can tell it. */
 export interface HeaderFinder {
-  /** Whether an option names the columns, so that the input is a table. */
-  readonly hasColumns: boolean
   /** @returns undefined if no row has the needed columns */
   findHeader(rows: readonly Cells[]): HeaderLocation | undefined
   /** Rates how much the first rows of a sheet look like a list. */
@@ -89,14 +88,17 @@ export interface HeaderFinder {
 }
 
 export interface HeaderLocation {
-  /** The index of the header among the rows; -1 if the table has none, and its columns are known. */
+  /** The index of the header among the rows; -1 if an option names the columns. */
   row: number
-  /** Whether the names in the row show that it is the header. */
-  isConfirmed: boolean
+  /**
+   * What shows where the columns are: the names in the row, the numbers of an option, so that the
+   * row is only guessed to be the header, or the names of an option.
+   */
+  source: 'names' | 'numbers' | 'option'
   /** The number of columns. */
   width: number
   /** The indexes of the columns that are read. */
-  columns: readonly number[]
+  readColumns: readonly number[]
 }
 
 /** A row of a table. */
@@ -146,6 +148,5 @@ export interface JsonValue {
 /** The header of a table is among its first rows. */
 export const maxHeadRows = 20
 
-/** A batch ends after so many records, or UTF-16 units. */
-export const maxBatchRecords = 4000
+/** Where a format decides how many records are read at once, it reads this many UTF-16 units. */
 export const maxBatchCharacters = 260_000

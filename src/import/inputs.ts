@@ -47,7 +47,7 @@ export interface ImportPlan extends InputOptions {
 }
 
 interface Closable {
-  /** Returns how much of the input is read, from 0 to 1; undefined for a pipe. */
+  /** Returns how much of the input is read, from 0 to 1; undefined for stdin. */
   progress(): number | undefined
   /** Ends a pending read, which would keep the process running. */
   close(): void
@@ -72,7 +72,8 @@ export async function openInput(
 ): Promise<InputReader> {
   const content = await openContent(input, io)
   try {
-    return { ...content, ...(await openRecords(content, plan)) }
+    const records = await openRecords(content, plan)
+    return { ...records, progress: content.progress, close: content.close }
   } catch (error) {
     content.close()
     throw error
@@ -158,7 +159,7 @@ export async function examineInputs(
         findGreatestId(await openRecords(content, plan), greatestId),
       )
     // If the text is not UTF-8, it is read once more, to find the line of the error.
-    else if (!(await read((content) => isUtf8Text(content, plan, finder))))
+    else if (!(await read((content) => isUtf8Text(content, plan))))
       await read((content) => assertEncoding(content, plan, finder))
   }
   return greatestId

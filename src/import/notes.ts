@@ -24,7 +24,9 @@ export class InputNotes {
   #multilineFile: string | undefined
 
   /** Notes the choices that the reader has made when it opened a file. */
-  noteChoices({ workbook, header }: InputReader, file: string): void {
+  noteChoices(reader: InputReader, file: string): void {
+    if (reader.type === 'json') return
+    const { workbook, header } = reader
     for (const name of header?.unreadNames ?? []) addName(this.otherColumns, name)
     const { rowsAbove = 0, line } = header ?? {}
     if (rowsAbove > 0)
@@ -58,13 +60,9 @@ export class InputNotes {
    * quotes. A quote is then an ordinary character, and must not join several rows to one cell. A
    * rejects file always has quotes around a cell with several lines.
    */
-  #noteMultilineRow(
-    { multilineRow }: Chunk,
-    { delimiter, header }: InputReader,
-    file: string,
-  ): void {
-    if (multilineRow === undefined || delimiter !== '\t') return
-    if (this.#multilineFile === file || header?.names.some(isRejectsName)) return
+  #noteMultilineRow({ multilineRow }: Chunk, reader: InputReader, file: string): void {
+    if (multilineRow === undefined || reader.type === 'json' || reader.delimiter !== '\t') return
+    if (this.#multilineFile === file || reader.header?.names.some(isRejectsName)) return
     this.#multilineFile = file
     this.#sentences.push(
       `${file}:${multilineRow}: A quoted cell spans several lines. ` +
@@ -73,9 +71,9 @@ export class InputNotes {
   }
 
   /** Notes what is known when a file was read to its end. */
-  noteEnd({ workbook }: InputReader, file: string): void {
-    const range = workbook?.mergedCells.firstRange
-    if (range !== undefined)
+  noteEnd(reader: InputReader, file: string): void {
+    const range = reader.type === 'table' && reader.workbook?.mergedCells.firstRange
+    if (range)
       this.#sentences.push(
         `${file} has merged cells, such as ${range}. Only the first cell of each has a value`,
       )

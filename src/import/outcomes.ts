@@ -54,6 +54,10 @@ export type MappedChange = Exclude<Change, { type: 'delete' }> & {
   isGenerated: boolean
 }
 
+export function isChange(mapping: MappedChange | RecordProblem): mapping is MappedChange {
+  return !('error' in mapping)
+}
+
 /** What became of a record. */
 export type RecordOutcome =
   | Exclude<Outcome, { problem: Problem }>
@@ -69,23 +73,23 @@ export interface RejectedRecord extends RecordProblem {
  * Returns an outcome for each record of a chunk. A record that could not be mapped to a change is
  * rejected. Any other record has the outcome of its change.
  *
- * @param results for each record, its change, or the reason why it has none
+ * @param mappings for each record, its change, or the reason why it has none
  * @param outcomes the outcomes of the changes
  */
 export function mergeOutcomes(
   chunk: Chunk,
-  results: readonly (MappedChange | RecordProblem)[],
+  mappings: readonly (MappedChange | RecordProblem)[],
   outcomes: readonly Outcome[],
 ): RecordOutcome[] {
   let changeCount = 0
-  const mergedOutcomes = results.map((result) => {
-    if ('error' in result) return rejectRecord(result)
+  const mergedOutcomes = mappings.map((mapping) => {
+    if (!isChange(mapping)) return rejectRecord(mapping)
     const outcome = assertDefined(outcomes[changeCount])
     changeCount += 1
     const isUnreadable = 'problem' in outcome && outcome.problem.isUnreadable
     return isUnreadable ? rejectRecord(outcome.problem, 'unreadableConflict') : outcome
   })
-  return explainConflicts(mergedOutcomes, results, chunk)
+  return explainConflicts(mergedOutcomes, mappings, chunk)
 }
 
 function rejectRecord(
@@ -102,22 +106,22 @@ function rejectRecord(
  */
 function explainConflicts(
   outcomes: RecordOutcome[],
-  results: readonly (MappedChange | RecordProblem)[],
+  mappings: readonly (MappedChange | RecordProblem)[],
   { lines }: Chunk,
 ): RecordOutcome[] {
   if (!outcomes.some(isConflict)) return outcomes
   // A repeated import skips what it has created before, and says the same.
   const firstLines = new Map<bigint, number>()
   return outcomes.map((outcome, index) => {
-    const result = assertDefined(results[index])
-    if ('error' in result) return outcome
-    const id = getTargetId(result)
+    const change = assertDefined(mappings[index])
+    if (!isChange(change)) return outcome
+    const id = getTargetId(change)
     const isStored = outcome.type === 'created' || outcome.type === 'skipped'
     if (isStored && !firstLines.has(id)) firstLines.set(id, assertDefined(lines[index]))
-    if (result.isGenerated) return explainGeneratedId(outcome, id)
+    if (change.isGenerated) return explainGeneratedId(outcome, id)
     const firstLine = firstLines.get(id)
     if (firstLine === undefined || !isConflict(outcome)) return outcome
-    return explainRepetition(outcome, result, firstLine)
+    return explainRepetition(outcome, change, firstLine)
   })
 }
 

@@ -15,7 +15,7 @@ import {
   getSystemCode,
   PlantsError,
 } from '../errors.js'
-import type { RecordReader } from '../fields/open.js'
+import type { RecordReader, RowsReader } from '../fields/open.js'
 import { isRejectsName, rejectColumns } from '../fields/rejects-names.js'
 import { type Cell, UnusableCell } from '../formats/reader.js'
 import { findNamedFormat, formatTableCell, spreadsheetError } from '../formats/write.js'
@@ -111,19 +111,22 @@ function createUnfinishedError(path: string, temporaryPath: string, cause: unkno
 
 /** Formats rejected records as rows of a table, or as lines of NDJSON, with their reasons. */
 function formatRecords(rejections: readonly RejectedRecord[], reader: RecordReader): string {
-  const { header, delimiter } = reader
-  const { names = [], columns } = header ?? {}
+  const lines =
+    reader.type === 'table' ? formatRows(rejections, reader) : rejections.map(formatJsonLine)
+  return lines.join('')
+}
+
+function formatRows(rejections: readonly RejectedRecord[], reader: RowsReader): string[] {
+  const { delimiter } = reader
+  const { names = [], columns } = reader.header ?? {}
   const stringColumns = [...(columns?.get('name') ?? []), ...(columns?.get('tag') ?? [])]
   const areRejectsNames = names.map(isRejectsName)
-  const rows = rejections.map((record) => {
-    const { line, raw, message } = record
-    if (reader.format !== undefined) return formatJsonLine(record, String(raw ?? ''))
+  return rejections.map(({ line, raw, message }) => {
     const cells = Array.from(reader.readCells(raw), (cell, column) =>
       stringColumns.includes(column) ? markUnusable(cell) : cell,
     ).filter((_, column) => !areRejectsNames[column])
     return formatRow([String(line), message, ...cells], delimiter)
   })
-  return rows.join('')
 }
 
 /**
@@ -137,10 +140,10 @@ function markUnusable(cell: Cell): Cell {
 }
 
 /** Formats the header of a table, with a byte order mark for spreadsheets. NDJSON has none. */
-function formatHeader({ header, delimiter }: RecordReader): string {
-  if (!header) return ''
-  const names = header.names.filter((name) => !isRejectsName(name))
-  return `\ufeff${formatRow([...rejectColumns, ...names], delimiter)}`
+function formatHeader(reader: RecordReader): string {
+  if (reader.type === 'json' || !reader.header) return ''
+  const names = reader.header.names.filter((name) => !isRejectsName(name))
+  return `\ufeff${formatRow([...rejectColumns, ...names], reader.delimiter)}`
 }
 
 /**
@@ -167,9 +170,9 @@ export function assertSameHeader(
  *
  * @throws {PlantsError} `usage` if the ending of the name means another kind
  */
-export function assertRejectsName(path: string, { format, delimiter }: RecordReader): void {
-  const isTable = format === undefined
-  const tableFormat = delimiter === '\t' ? 'tsv' : 'csv'
+export function assertRejectsName(path: string, reader: RecordReader): void {
+  const isTable = reader.type === 'table'
+  const tableFormat = isTable && reader.delimiter === '\t' ? 'tsv' : 'csv'
   const formats = isTable ? [undefined, 'csv', tableFormat] : [undefined, 'json', 'ndjson']
   if (formats.includes(findNamedFormat(path))) return
   throw createUsageError(
@@ -194,8 +197,10 @@ function formatRow(cells: readonly Cell[], delimiter = ','): string {
  * that an earlier rejects file has added. A line that is no object becomes the string
  * `rejected_text`.
  */
-function formatJsonLine({ line, message }: RejectedRecord, raw: string): string {
-  const text = raw.replace(/[\r\n]/g, ' ').trim()
+function formatJsonLine({ line, raw, message }: RejectedRecord): string {
+  const text = String(raw ?? '')
+    .replace(/[\r\n]/g, ' ')
+    .trim()
   const isObject = text.startsWith('{') && 'value' in parseJson(text)
   const members = isObject
     ? text.slice(1, -1).replace(membersOfRejectsFile, '').trim()

@@ -25,6 +25,7 @@ import {
   createCounts,
   findRejections,
   isAnswered,
+  isChange,
   type MappedChange,
   mergeOutcomes,
   type RecordOutcome,
@@ -35,7 +36,7 @@ import { assertSameHeader } from './rejects.js'
 
 interface ImportParts {
   plan: ImportPlan
-  /** The first input, which is open already. */
+  /** The first input, which the caller has opened, and closes. */
   firstReader: InputReader
   /** The plants that are found by their names; undefined without `--by-name`. */
   names: PlantNames | undefined
@@ -86,7 +87,7 @@ export async function* importRecords(parts: ImportParts): AsyncGenerator<ImportS
       }
       notes.noteEnd(reader, file)
     } finally {
-      reader.close()
+      if (reader !== firstReader) reader.close()
     }
   }
 }
@@ -103,7 +104,7 @@ function addProgress(
 interface MappedChunk {
   chunk: Chunk
   /** For each record, its change, or the reason why it is rejected. */
-  results: readonly (MappedChange | RecordProblem)[]
+  mappings: readonly (MappedChange | RecordProblem)[]
 }
 
 async function* mapChunks(
@@ -111,7 +112,7 @@ async function* mapChunks(
   { plan, names, maxRecords }: ImportParts,
 ): AsyncGenerator<MappedChunk> {
   for await (const chunk of reader.readChunks(maxRecords))
-    yield { chunk, results: mapRecords(chunk, plan, names) }
+    yield { chunk, mappings: mapRecords(chunk, plan, names) }
 }
 
 interface ChunkResult extends Pick<ImportStep, 'outcomes' | 'rejections' | 'unansweredLine'> {
@@ -121,22 +122,22 @@ interface ChunkResult extends Pick<ImportStep, 'outcomes' | 'rejections' | 'unan
 
 /** Writes a chunk, and adds its outcomes to the counts. */
 async function importChunk(
-  { chunk, results }: MappedChunk,
+  { chunk, mappings }: MappedChunk,
   counts: Counts,
   { write, io }: ImportParts,
 ): Promise<ChunkResult> {
-  const changes = results.filter(isChange)
+  const changes = mappings.filter(isChange)
   const signal = io.getStopSignal()
   let changeOutcomes: readonly Outcome[] = []
   try {
     await checkSignal(signal)
-    if (chunk.length > 0) changeOutcomes = await write(changes, { signal })
+    if (changes.length > 0) changeOutcomes = await write(changes, { signal })
   } catch (failure) {
     const isUnknown = failure instanceof PlantsError && failure.isOutcomeUnknown
     if (isUnknown) counts.unknown += changes.length
     return { outcomes: [], rejections: [], failure }
   }
-  const outcomes = mergeOutcomes(chunk, results, changeOutcomes)
+  const outcomes = mergeOutcomes(chunk, mappings, changeOutcomes)
   addOutcomes(counts, outcomes)
   const rejections = findRejections(chunk, outcomes)
   const unanswered = outcomes.findIndex((outcome) => !isAnswered(outcome))
@@ -146,10 +147,6 @@ async function importChunk(
   const outcome = unknown ?? assertDefined(outcomes[unanswered])
   const failure = 'problem' in outcome ? toError(outcome.problem) : undefined
   return { outcomes, rejections, unansweredLine: chunk.lines[unanswered], failure }
-}
-
-function isChange(result: MappedChange | RecordProblem): result is MappedChange {
-  return !('error' in result)
 }
 
 /**

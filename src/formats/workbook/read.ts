@@ -104,8 +104,8 @@ class WorkbookReader {
     const { sheets } = this.#workbook
     const candidates = this.#findSheets(sheets)
     const { sheet, head, heads } = await this.#chooseSheet(candidates)
-    const { row = -1, columns = [], width = Infinity } = this.#findHeader(head) ?? {}
-    const mergedCells = new MergedCells(head[row]?.line ?? 0, columns)
+    const { row = -1, readColumns = [], width = Infinity } = this.#findHeader(head) ?? {}
+    const mergedCells = new MergedCells(head[row]?.line ?? 0, readColumns)
     const onMergedCells = (reference: string) => mergedCells.add(reference)
     const laterSheets = candidates.slice(candidates.indexOf(sheet) + 1)
     return {

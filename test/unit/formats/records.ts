@@ -1,6 +1,5 @@
 import { assertDefined } from '../../../src/errors.js'
 import type { RawRecord } from '../../../src/fields/chunk.js'
-import { createHeaderFinder } from '../../../src/fields/header.js'
 import { type InputOptions, openRecords } from '../../../src/fields/open.js'
 import { detectFormat } from '../../../src/formats/detect.js'
 import { mapRecords } from '../../../src/import/map.js'
@@ -41,14 +40,14 @@ export async function readRecords(
   const { signal } = new AbortController()
   const file = { name, head: bytes.subarray(0, 65_536), blocks: blocks(), isReadOnce, signal }
   const reader = await openRecords(file, options)
-  const { format } = await detectFormat(file, options, createHeaderFinder(options))
+  const { format } = await detectFormat(file, options)
   const records: ReadRecord[] = []
-  const otherFields = new Set(reader.header?.unreadNames)
+  const otherFields = new Set(reader.type === 'table' ? reader.header?.unreadNames : [])
   for await (const chunk of reader.readChunks()) {
     for (const key of chunk.unreadKeys) otherFields.add(key)
     const results = mapRecords(chunk, options, undefined)
     for (const [index, record] of chunk.records.entries()) {
-      const raw = reader.format === undefined ? reader.readCells(record) : record
+      const raw = reader.type === 'table' ? reader.readCells(record) : record
       const at = { line: chunk.lines[index] ?? 0, raw }
       records.push({ ...describeOutcome(assertDefined(results[index])), ...at })
     }

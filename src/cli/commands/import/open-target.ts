@@ -27,7 +27,7 @@ export function openTarget(plan: ImportPlan, context: CommandContext): Promise<I
   return isDirect ? openDirectStore(plan, context) : openService(context)
 }
 
-/** Opens a direct store. A file that does not exist is created with the first change. */
+/** Opens a direct store. Without `--atomic`, a missing file is created with the first change. */
 async function openDirectStore(plan: ImportPlan, context: CommandContext): Promise<ImportTarget> {
   const opener = await context.createDirectOpener()
   const { direct } = findKind(context.address).capabilities
@@ -36,7 +36,6 @@ async function openDirectStore(plan: ImportPlan, context: CommandContext): Promi
   return {
     store,
     async write(changes, options) {
-      if (changes.length === 0) return []
       store ??= await opener.openOrCreate()
       return store.write(changes, options)
     },

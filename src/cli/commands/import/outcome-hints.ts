@@ -9,8 +9,8 @@ import { syntaxHints } from '../../../plant/json-syntax.js'
 /** Why a record was rejected; `other` if only the record itself says how to correct it. */
 export type HintCause = RejectionCause | 'conflict' | 'other'
 
-export function findHintCause({ error, rejectionCause }: RejectedRecord): HintCause {
-  return rejectionCause ?? (error === 409 ? 'conflict' : 'other')
+export function findHintCause({ kind, rejectionCause }: RejectedRecord): HintCause {
+  return rejectionCause ?? (kind === 'conflict' ? 'conflict' : 'other')
 }
 
 /**

@@ -18,9 +18,10 @@ import {
   openInput,
 } from '../../../import/inputs.js'
 import { PlantNames } from '../../../import/names.js'
-import { countStoredRecords } from '../../../import/outcomes.js'
+import { countRejectedRecords, countStoredRecords } from '../../../import/outcomes.js'
 import { assertRejectsName, RejectsFile } from '../../../import/rejects.js'
 import { importRecords } from '../../../import/run.js'
+import { peek } from '../../../platform/generators.js'
 import type { Io } from '../../../platform/io.js'
 import type { Store } from '../../../stores/store.js'
 import type { CommandContext } from '../../context.js'
@@ -49,7 +50,7 @@ export async function runImport(
 
 /** Opens the target, and closes it and the first input after their use. */
 async function useTarget(
-  { plan, firstReader }: Inputs,
+  { plan, firstReader }: ExaminedImport,
   context: CommandContext,
   use: (target: ImportTarget) => Promise<void>,
 ): Promise<void> {
@@ -64,7 +65,7 @@ async function useTarget(
 }
 
 async function importInputs(
-  { plan, firstReader, greatestId }: Inputs,
+  { plan, firstReader, greatestId }: ExaminedImport,
   { store, maxRecords, write, transaction }: ImportTarget,
   report: ImportReport,
   io: Io,
@@ -82,7 +83,7 @@ async function importInputs(
   try {
     if (plan.atomic)
       await assertDefined(transaction)((work) => importInto(work.write), {
-        shouldCommit: () => !report.isRolledBack,
+        shouldCommit: () => countRejectedRecords(report.counts) === 0,
       })
     else await importInto(write)
     rejectsFile?.finish()
@@ -104,7 +105,7 @@ async function prepareRejectsFile(
   return undefined
 }
 
-interface Inputs {
+interface ExaminedImport {
   /** The options, with the answers of the dialogue. */
   plan: ImportPlan
   /** The greatest id in the files, which `--by-name` needs. */
@@ -123,7 +124,7 @@ async function openInputs(
   plan: ImportPlan,
   context: CommandContext,
   argv: readonly string[],
-): Promise<Inputs> {
+): Promise<ExaminedImport> {
   const mayAsk = () => context.mayAsk && plan.inputs.every(canBeReadTwice)
   let failure: PlantsError | undefined
   try {
@@ -146,15 +147,15 @@ async function openInputs(
 async function mayHaveIds(plan: ImportPlan, io: Io): Promise<boolean> {
   const reader = await openInput(assertDefined(plan.inputs[0]), plan, io)
   try {
-    for await (const { ids, problems } of reader.readChunks())
-      return ids.length === problems.size || ids.some((id) => typeof id === 'bigint')
-    return false
+    const { first } = await peek(reader.readChunks())
+    const { ids, problems } = assertDefined(first)
+    return ids.length === problems.size || ids.some((id) => typeof id === 'bigint')
   } finally {
     reader.close()
   }
 }
 
-async function examinePlan(typedPlan: ImportPlan, io: Io): Promise<Inputs> {
+async function examinePlan(typedPlan: ImportPlan, io: Io): Promise<ExaminedImport> {
   assertFilesExist(typedPlan.inputs)
   const plan = { ...typedPlan, inputs: typedPlan.inputs.map(addFingerprint) }
   const firstReader = await openInput(assertDefined(plan.inputs[0]), plan, io)
