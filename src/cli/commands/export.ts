@@ -18,7 +18,7 @@ import {
   toWriteError,
 } from '../../platform/atomic-file.js'
 import { escapeControlCharsInLines } from '../../platform/escape.js'
-import { statIfExists } from '../../platform/files.js'
+import { readBytes, statIfExists } from '../../platform/files.js'
 import type { Io } from '../../platform/io.js'
 import { findKind } from '../../stores/kinds.js'
 import type { PlantsCommand } from '../command.js'
@@ -103,7 +103,7 @@ async function prepareFile(
   const quotedName = quoteIfNeeded(name)
   if (oldStats?.isDirectory())
     throw createUsageError(`${quotedName} is a directory`, fileInFolderHint)
-  if (!isDevice) await assertNotOfStore(path, context)
+  if (!isDevice) await assertNotOfStore(path, oldStats, context)
   if (oldStats && findDescriptor(path, oldStats) === undefined)
     assertOwnFile(path, oldStats, 'Choose another file')
   const isFormatChosen = options.output !== undefined || isDevice
@@ -124,10 +124,22 @@ function readOldStats(path: string): Stats | undefined {
   }
 }
 
-/** The log of a store may be missing now, and exist when the file gets its name. */
-async function assertNotOfStore(path: string, { address }: CommandContext): Promise<void> {
+/**
+ * The log of a store may be missing now, and exist when the file gets its name. A path that was
+ * meant for --store must not cost the plants of that store.
+ */
+async function assertNotOfStore(
+  path: string,
+  stats: Stats | undefined,
+  { address }: CommandContext,
+): Promise<void> {
   if (await findKind(address).ownsFile(address, path))
     throw createUsageError(`${path} is a file of the store`, 'Choose another file')
+  if (stats?.isFile() && readBytes(path, 0, 15).toString() === 'SQLite format 3')
+    throw createUsageError(
+      `${path} is a SQLite database`,
+      'To export it: plants export FILE --store STORE',
+    )
 }
 
 /** Chooses the format of the output. Text is for people only, so an export is NDJSON instead. */
