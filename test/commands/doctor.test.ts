@@ -119,7 +119,7 @@ describe('a service in the settings', () => {
 
   test.each([
     ['does not answer as a service should', answering, token, /answered 200 to an empty object$/],
-    ['rejects the token', refusing, token, /^The token is not accepted: http:.* answered 400: No$/],
+    ['rejects the token', refusing, token, /^http:.* answered 400: No$/],
     ['has no token', answering, '', /^No token is set for /],
   ])('that %s is a failed check', async (_, answer, ofTeam, message) => {
     const service = await startRecorder(answer)

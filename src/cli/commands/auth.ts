@@ -76,13 +76,7 @@ async function login(options: LoginOptions, io: Io): Promise<void> {
     })
   })
   const isChecked = check.state === 'accepted'
-  if (!isChecked) {
-    const checkHint = `Check it later with: plants doctor${context.storeFlag}`
-    const { message, hint = checkHint } = check.error
-    await context.warn(
-      `The token was saved in ${settings.file.path}, but could not be checked: ${message}. ${hint}`,
-    )
-  }
+  if (!isChecked) await context.warn(`The token was not checked: ${check.error.message}`)
   if (io.env['PLANTS_TOKEN'] !== undefined)
     await context.warn('PLANTS_TOKEN is still set and takes precedence')
   const acceptance = isChecked ? ', which accepts it,' : ''
@@ -105,9 +99,8 @@ function assertWorthSaving(check: TokenCheck): void {
   if (check.state === 'accepted') return
   const { error } = check
   if (check.state === 'rejected') {
-    const message = `This token is not accepted: ${error.message}`
     const hint = 'Nothing was saved: copy the token again'
-    throw new PlantsError('unauthorized', message, { ...error, hint })
+    throw new PlantsError('unauthorized', error.message, { ...error, hint })
   }
   if (check.state === 'foreign') {
     const { message, status, requestId } = error

@@ -60,8 +60,7 @@ async function checkService(address: HttpAddress, context: OpenContext): Promise
   if (check.state === 'accepted')
     return { state: 'ok', message: `${address.name} answers, and accepts the token` }
   const { message, hint = 'Check the address' } = check.error
-  const rejection = check.state === 'rejected' ? 'The token is not accepted: ' : ''
-  return { state: 'failed', message: rejection + message, hint }
+  return { state: 'failed', message, hint }
 }
 
 /**
