@@ -1,6 +1,7 @@
 const changeExistingHint = 'To change plants that exist: plants import FILE --if-exists update'
 const columnsHint = 'To name the columns: --map id=COLUMN,name=COLUMN,tag=COLUMN'
 const filterHint = 'To select plants: plants list --search TEXT, or plants list --tag TEXT'
+const formatHint = 'The format of an input is detected, or chosen with: --format csv'
 const importHint = 'To read a list or a spreadsheet: plants import FILE'
 const jsonHint = `Pipe JSON to stdin, as in: echo '{"id":3,"name":"Mint"}' | plants create`
 const searchHint = 'To search: plants list --search TEXT'
@@ -47,11 +48,14 @@ const familiarWords: ReadonlyMap<string, string> = new Map([
   ['create --data', jsonHint],
   ['create --json', jsonHint],
   ['delete --all', 'For all plants: plants list | plants delete - --yes'],
+  ['import --csv', formatHint],
   ['import --force', changeExistingHint],
   ['import --id', columnsHint],
+  ['import --json', formatHint],
   ['import --name', columnsHint],
   ['import --no-header', 'To name the columns of such a table: --columns id,name,tag'],
   ['import --overwrite', changeExistingHint],
+  ['import --tsv', formatHint],
   ['list -n', 'For the first plants only: plants list --limit 10'],
   ['serve --listen', 'To choose an address: plants serve --host HOST --port PORT'],
   ['tokens create --name', 'To name a token: plants tokens create --note TEXT'],

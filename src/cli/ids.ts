@@ -7,6 +7,8 @@ import type { Io } from '../platform/io.js'
 import { joinWholeLines } from '../platform/lines.js'
 import { createUtf8Decoder, explainRead, maxDocumentBytes } from '../platform/text-files.js'
 
+export const quotesHint = 'Put a text with spaces in quotes, as in: "Tree fern"'
+
 export const idsDescription =
   'ids of the plants, or "-" to read ids or plants from stdin, one per line'
 
@@ -19,10 +21,16 @@ export function isSingle(args: readonly string[]): boolean {
  * Reads the ids of the arguments, or of the lines of stdin if the only argument is `-`. An id that
  * occurs twice is returned once.
  *
+ * @param laterWordHint what to do about a word behind the first argument
  * @throws {PlantsError} `usage` for a wrong argument, and `input` for a wrong line
  */
-export async function readIds(args: readonly string[], io: Io): Promise<bigint[]> {
-  if (!args.includes('-')) return [...new Set(args.map(parseIdArgument))]
+export async function readIds(
+  args: readonly string[],
+  io: Io,
+  laterWordHint?: string,
+): Promise<bigint[]> {
+  if (!args.includes('-'))
+    return [...new Set(args.map((text, index) => parseIdArgument(text, index, laterWordHint)))]
   if (args.length > 1)
     throw createUsageError(
       '"-" reads all ids from stdin, and cannot be used with other ids',
@@ -37,12 +45,13 @@ export async function readIds(args: readonly string[], io: Io): Promise<bigint[]
   return [...ids]
 }
 
-function parseIdArgument(text: string, index: number): bigint {
+function parseIdArgument(text: string, index: number, laterWordHint: string | undefined): bigint {
   const id = parseDecimalId(text)
   if (id !== undefined) return id
   const [, problem, hint] = assertDefined(wrongIds.find(([pattern]) => pattern.test(text)))
   const subject = isPlainWord(text) ? `"${text}"` : `Argument number ${index + 1}`
-  throw createUsageError(`${subject} ${problem}`, hint)
+  const isLaterWord = index > 0 && isPlainWord(text)
+  throw createUsageError(`${subject} ${problem}`, (isLaterWord && laterWordHint) || hint)
 }
 
 /** The first pattern that matches says what is wrong with a text that is no id. */

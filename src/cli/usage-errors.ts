@@ -10,6 +10,7 @@ import { setPasswordHint } from '../stores/address.js'
 import { type CommandLineError, leaveOutHint, type PlantsCommand } from './command.js'
 import { formatHelpHint, getCommandPath, isNamed } from './command-names.js'
 import { findFamiliarHint } from './familiar-words.js'
+import { quotesHint } from './ids.js'
 
 /** Options with a secret are not accepted: other users can see the arguments of a process. */
 const secretOptions: ReadonlyMap<string, string> = new Map([
@@ -22,7 +23,7 @@ const secretOptions: ReadonlyMap<string, string> = new Map([
  * the name of this value in help.
  */
 const continuationHints: ReadonlyMap<string, string> = new Map([
-  ['text', 'Put a text with spaces in quotes, as in: "Tree fern"'],
+  ['text', quotesHint],
   ['rights', 'Separate the rights by commas, as in: --allow create,read'],
 ])
 
@@ -50,7 +51,7 @@ export function explainCommandLineError({ command, code, message }: CommandLineE
     case 'commander.excessArguments':
       return createUsageError(
         `${path} ${describeArguments(command)}`,
-        findContinuationHint(command as PlantsCommand) ?? usageHint,
+        findSurplusHint(command as PlantsCommand) ?? usageHint,
       )
     case 'commander.missingArgument':
       return createUsageError(`${path} needs ${listRequiredArguments(command)}`, usageHint)
@@ -67,11 +68,11 @@ export function explainCommandLineError({ command, code, message }: CommandLineE
 
 /** Says which argument a command does not take, or how many it takes. */
 function describeArguments(command: Command): string {
-  const { args, registeredArguments } = command
+  const { registeredArguments } = command
   const maxArguments = registeredArguments.length
   const word = findSurplusWord(command)
   if (isPlainWord(word)) return `does not take the argument ${word}`
-  if (args.length <= maxArguments) return 'does not take this argument'
+  if (registeredArguments[0]?.name() === '-') return 'takes no plant as an argument'
   if (maxArguments === 0) return 'takes no arguments'
   return maxArguments === 1 ? 'takes one argument' : `takes at most ${maxArguments} arguments`
 }
@@ -87,9 +88,12 @@ function listRequiredArguments({ registeredArguments }: Command): string {
   return names.map((name) => `${/^[aeiou]/.test(name) ? 'an' : 'a'} ${name}`).join(' and ')
 }
 
-function findContinuationHint(command: PlantsCommand): string | undefined {
+function findSurplusHint(command: PlantsCommand): string | undefined {
   const { argv } = command
-  const flag = argv[argv.indexOf(findSurplusWord(command)) - 2] ?? ''
+  const word = findSurplusWord(command)
+  const usesStore = findOption(command, '--store')?.hidden === false
+  if (usesStore && /\.(?:db|sqlite3?)$/i.test(word)) return 'To use that store: --store FILE'
+  const flag = argv[argv.indexOf(word) - 2] ?? ''
   const [, valueName = ''] = /<(\w+)>/.exec(findOption(command, flag)?.flags ?? '') ?? []
   return continuationHints.get(valueName)
 }
@@ -97,8 +101,8 @@ function findContinuationHint(command: PlantsCommand): string | undefined {
 /** Formats the usage of a command, with the example that has most in common with the line. */
 function formatUsageHint(command: PlantsCommand, path: string): string {
   const usage = `Usage: plants ${`${path} ${command.usage()}`.trim()}`
-  // `-n` is also found in `--name`, and `{` begins a plant as JSON.
-  const marks = command.argv.flatMap((word) => /^--?[a-z-]+|^\{/.exec(word) ?? [])
+  // `-n` is also found in `--name`, and `:` in a plant as JSON, of which bash removes the braces.
+  const marks = command.argv.flatMap((word) => /^--?[a-z-]+|:/.exec(word) ?? [])
   const countMarks = (line: string) => marks.filter((mark) => line.includes(mark)).length
   const [usageWithExample] = command.examples
     .filter((line) => line.includes(`plants ${path}`))
@@ -116,7 +120,7 @@ function createUnknownOptionError(option: string, command: PlantsCommand): Plant
       secretHint,
     )
   if (findOption(command, option) || option === '--help')
-    return createUsageError(`${option} takes no value`, 'Leave it out')
+    return createUsageError(`${option} takes no value`, `Write only: ${option}`)
   const { argv, commands } = command
   const laterWords = argv.slice(argv.findIndex((word) => word.startsWith(option)))
   const owner = commands.find(
@@ -142,11 +146,13 @@ function findOption({ options }: Command, flag: string): Option | undefined {
  * Creates the error of a word that is no command.
  *
  * @param programHint what to do if the word is not near a command of the program
+ * @param noun what the word could be
  */
 export function createUnknownCommandError(
   word: string,
   command: Command,
   programHint = formatHelpHint(''),
+  noun = 'command',
 ): PlantsError {
   const path = getCommandPath(command)
   const names = command.commands.flatMap((subcommand) => [
@@ -156,7 +162,7 @@ export function createUnknownCommandError(
   const otherHint =
     path === '' ? programHint : `plants ${path} has the commands ${names.join(', ')}`
   const hint = findFamiliarHint(word, path) ?? suggestNames(word, names) ?? otherHint
-  return createUnknownWordError('command', word, hint)
+  return createUnknownWordError(noun, word, hint)
 }
 
 function createUnknownWordError(noun: string, word: string, hint: string): PlantsError {
@@ -164,11 +170,16 @@ function createUnknownWordError(noun: string, word: string, hint: string): Plant
 }
 
 /**
- * Suggests names that begin like a mistyped word, or differ from it by few letters. Commander would
- * also suggest `stores` for `status`, and `--id` for `--idem`.
+ * Suggests names that begin like a mistyped word, options with which it begins, as in `--sort-by`,
+ * or names that differ from it by few letters. Commander would also suggest `stores` for `status`.
  */
-function suggestNames(word: string, names: readonly string[]): string | undefined {
-  const beginning = names.filter((name) => /^(?:--)?\w{2}/.test(word) && name.startsWith(word))
+function suggestNames(typedWord: string, names: readonly string[]): string | undefined {
+  const word = typedWord.toLowerCase()
+  const beginning = names.filter(
+    (name) =>
+      (/^(?:--)?\w{2}/.test(word) && name.startsWith(word)) ||
+      (/^--\w{3}/.test(name) && word.startsWith(name)),
+  )
   const similarNames =
     beginning.length > 0 ? beginning : names.filter((name) => isSimilar(word, name))
   if (similarNames.length === 0) return undefined

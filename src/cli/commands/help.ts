@@ -1,4 +1,5 @@
 import { commonFormats, parseChoice, parseOutput } from '../../config/option-values.js'
+import { createUsageError, type PlantsError } from '../../errors.js'
 import { writeStdout } from '../../output/output.js'
 import type { Io } from '../../platform/io.js'
 import type { PlantsCommand } from '../command.js'
@@ -26,7 +27,8 @@ async function help(
   const { formatPage, isTopic, listTopics } = await import('../topics.js')
   const { output } = options
   const [topic = '', ...otherWords] = words
-  if (isTopic(topic) && otherWords.length === 0) {
+  if (isTopic(topic)) {
+    if (otherWords.length > 0) throw createSurplusError()
     if (output !== undefined) parseChoice('--output', output, ['text'], 'Leave it out')
     const width = program.configureOutput().getOutHelpWidth?.() ?? 80
     return runInPager(options, io, (pagerIo) => writeStdout(pagerIo, formatPage(topic, width)))
@@ -40,6 +42,12 @@ async function help(
   command.outputHelp()
 }
 
+const helpHint = 'See: plants help'
+
+function createSurplusError(): PlantsError {
+  return createUsageError('help takes one command or page', helpHint)
+}
+
 async function findCommand(
   program: PlantsCommand,
   words: readonly string[],
@@ -48,8 +56,10 @@ async function findCommand(
   for (const word of words) {
     const subcommand = command.commands.find((candidate) => isNamed(candidate, word))
     if (!subcommand) {
+      if (command.commands.length === 0) throw createSurplusError()
       const { createUnknownCommandError } = await import('../usage-errors.js')
-      throw createUnknownCommandError(word, command, 'See: plants help')
+      const noun = command === program ? 'command or page' : 'command'
+      throw createUnknownCommandError(word, command, helpHint, noun)
     }
     command = subcommand as PlantsCommand
   }

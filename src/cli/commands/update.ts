@@ -4,7 +4,7 @@ import type { Io } from '../../platform/io.js'
 import type { PlantsCommand } from '../command.js'
 import { CommandContext } from '../context.js'
 import type { GlobalOptions } from '../global-options.js'
-import { idsDescription, isSingle, readIds } from '../ids.js'
+import { idsDescription, isSingle, quotesHint, readIds } from '../ids.js'
 import { warnOfEmptyTexts } from '../options.js'
 import { changePlants } from '../outcomes.js'
 
@@ -33,7 +33,7 @@ export function define(command: PlantsCommand): void {
 async function update(options: UpdateOptions, io: Io, args: string[]): Promise<void> {
   const patch = await buildPatch(options)
   const context = await CommandContext.forPlants(options, io)
-  const ids = await readIds(args, io)
+  const ids = await readIds(args, io, quotesHint)
   await warnOfEmptyTexts(options, 'To remove the tag: --no-tag', context.reporter)
   const store = await context.openStore()
   try {
