@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs'
 import { type EffectiveSettings, formatStore } from '../../config/resolve.js'
 import {
   getDefault,
@@ -10,6 +11,7 @@ import { isStoreName } from '../../config/store-name.js'
 import { PlantsError } from '../../errors.js'
 import { quoteIfNeeded } from '../../output/output.js'
 import type { Io } from '../../platform/io.js'
+import { createNoStoreError } from '../../stores/address.js'
 import { findKind } from '../../stores/kinds.js'
 import type { PlantsCommand } from '../command.js'
 import { CommandContext } from '../context.js'
@@ -91,7 +93,13 @@ async function formatSavedStore(
   })
   const { warnOfExposure } = await import('../store-access.js')
   await warnOfExposure(address, reporter)
-  return text === 'local' || isStoreName(text) ? text : findKind(address).format(address)
+  if (text === 'local' || isStoreName(text)) return text
+  const { credential, format } = findKind(address)
+  const isFile = credential === undefined
+  // A path may be mistyped, and a create would then make a new store there.
+  if (isFile && !existsSync(address.name))
+    await reporter.warn(`${createNoStoreError(address).message} yet`)
+  return format(address)
 }
 
 async function removeSetting(options: GlobalOptions, io: Io, name: SettingName): Promise<void> {
