@@ -1,4 +1,5 @@
 import { bundledPackages } from './bin/build/bundled-packages.mjs'
+import { helpPages } from './bin/build/help-pages.mjs'
 import { rawText } from './bin/build/raw-text.mjs'
 import { withoutReplacedModules } from './bin/build/replaced-modules.mjs'
 
@@ -22,7 +23,7 @@ export default {
   tsconfig: false, // its path of saxes is for types
   // A UMD module would require files that are not in dist.
   resolve: { mainFields: ['module', 'main'] },
-  plugins: [withoutReplacedModules, rawText, bundledPackages],
+  plugins: [withoutReplacedModules, rawText, helpPages, bundledPackages],
   // pg would create a Response to find out whether it runs at Cloudflare. In Node.js 20, that loads
   // all of fetch, which takes 20 ms.
   transform: {

@@ -1,4 +1,5 @@
 import { defineConfig } from 'vitest/config'
+import { helpPages } from '../bin/build/help-pages.mjs'
 import { hangLimitsMs } from './helpers/sandbox/hang.mjs'
 
 const testTimeout = Math.min(
@@ -17,6 +18,7 @@ delete process.env['PLANTS_STORE'] // workers inherit it
 
 export default defineConfig({
   cacheDir: '../node_modules/.vite',
+  plugins: [helpPages],
   test: {
     root: import.meta.dirname,
     // Most tests wait for processes of their own, or for a time-out, so a machine with two cores has room for six.

@@ -103,7 +103,9 @@ test('no link leads nowhere, and every file and npm script that is named exists'
   expect(named.filter((path) => !pages.has(path))).toEqual([])
   const topics = listTopics().map(([topic]) => topic)
   const shown = Array.from(
-    (sources + documentation).matchAll(/\bplants help (?<word>[a-z][\w-]*)/g),
+    (sources + documentation + [...helps.values()].join()).matchAll(
+      /\bplants help (?<word>[a-z][\w-]*)/g,
+    ),
     ({ groups }) => groups?.['word'] ?? '',
   )
   const known = [...topics, ...program.commands.map((command) => command.name())]

@@ -24,14 +24,14 @@ async function help(
   io: Io,
   words: string[],
 ): Promise<void> {
-  const { formatPage, isTopic, listTopics } = await import('../topics.js')
+  const { formatPage, listTopics } = await import('../topics.js')
   const { output } = options
   const [topic = '', ...otherWords] = words
-  if (isTopic(topic)) {
+  const page = formatPage(topic, program.configureOutput().getOutHelpWidth?.() ?? 80)
+  if (page !== undefined) {
     if (otherWords.length > 0) throw createSurplusError()
     if (output !== undefined) parseChoice('--output', output, ['text'], 'Leave it out')
-    const width = program.configureOutput().getOutHelpWidth?.() ?? 80
-    return runInPager(options, io, (pagerIo) => writeStdout(pagerIo, formatPage(topic, width)))
+    return runInPager(options, io, (pagerIo) => writeStdout(pagerIo, page))
   }
   if (output !== undefined) parseOutput('--output', output, commonFormats)
   if (words.length === 0) {

@@ -1,6 +1,5 @@
 import { type OutputFormat, outputFormats } from '../../config/option-values.js'
 import type { CommandDefinition } from '../command.js'
-import type { Topic } from '../topics.js'
 
 /** The groups of commands, with the global options that the help of their commands lists. */
 export const commandGroups = {
@@ -20,7 +19,7 @@ export interface ListedCommand {
   summary: string
   aliases?: readonly string[]
   /** The page about the command, which its help names. */
-  topic?: Topic
+  topic?: string
   load(): Promise<{ define: CommandDefinition }>
 }
 
