@@ -4,55 +4,25 @@ interface DescribedCommand extends Command {
   readonly examples: readonly string[]
 }
 
-type Term = readonly [term: string, description: string]
-
 /** Formats help as gh does: the description first, and options below subcommands. */
 export class CommandHelp extends Help {
   override minWidthToWrap = 20
 
-  override formatHelp(command: DescribedCommand): string {
-    const formatGroups = <Item>(groups: Map<string, Item[]>, toTerm: (item: Item) => Term) =>
-      Array.from(groups, ([heading, items]) =>
-        this.formatTerms(command, heading, items.map(toTerm)),
-      ).flat()
-    const subcommands = this.groupItems(
-      [...command.commands],
-      this.visibleCommands(command),
-      (subcommand) => subcommand.helpGroup() || 'Commands:',
-    )
-    const options = this.groupItems(
-      [...command.options],
-      this.visibleOptions(command),
-      ({ helpGroupHeading = 'Options:' }) => helpGroupHeading,
-    )
-    const parts = [
-      [this.boxWrap(this.commandDescription(command), this.#width), ''],
-      [this.#formatCommandLine(`Usage: ${this.commandUsage(command)}`, ''), ''],
-      this.formatItemList(
-        'Examples:',
-        command.examples.map((line) => this.#formatCommandLine(line, '  ')),
-        this,
-      ),
-      formatGroups(new Map([['Arguments:', this.visibleArguments(command)]]), (argument) => [
-        this.argumentTerm(argument),
-        this.argumentDescription(argument),
-      ]),
-      formatGroups(subcommands, (subcommand) => [
-        this.subcommandTerm(subcommand),
-        this.subcommandDescription(subcommand),
-      ]),
-      formatGroups(options, (option) => [this.optionTerm(option), this.optionDescription(option)]),
+  override formatHelp(command: DescribedCommand, help: Help): string {
+    const sections = super.formatHelp(command, help).trimEnd().split('\n\n')
+    const [usage = '', description = '', ...lists] = sections
+    const wrapCommandLine = (line: string) =>
+      this.boxWrap(line, (this.helpWidth ?? 80) - 4).replaceAll('\n', '\n    ')
+    const examples = ['Examples:', ...command.examples.map((line) => wrapCommandLine(`  ${line}`))]
+    const isLast = (list: string) => command.commands.length > 0 && list.startsWith('Options:')
+    const orderedSections = [
+      description,
+      wrapCommandLine(usage),
+      ...(examples.length > 1 ? [examples.join('\n')] : []),
+      ...lists.filter((list) => !isLast(list)),
+      ...lists.filter(isLast),
     ]
-    return parts.flat().join('\n')
-  }
-
-  /** Formats lines that are aligned with those of the help of the command. */
-  formatTerms(command: Command, heading: string, terms: readonly Term[]): string[] {
-    const termWidth = this.padWidth(command, this)
-    const items = terms.map(([term, description]) =>
-      this.formatItem(term, termWidth, description, this),
-    )
-    return this.formatItemList(heading, items, this)
+    return `${orderedSections.join('\n\n')}\n`
   }
 
   /** Formats the usage of a command with all of its aliases. Commander lists one of them. */
@@ -69,16 +39,5 @@ export class CommandHelp extends Help {
   /** The description of --output has its choices, which commander would write on another line. */
   override optionDescription(option: Option): string {
     return option.long === '--output' ? option.description : super.optionDescription(option)
-  }
-
-  get #width(): number {
-    return this.helpWidth ?? 80
-  }
-
-  /** Wraps a command line, and indents the lines below its first one. */
-  #formatCommandLine(line: string, indent: string): string {
-    const nextIndent = `${indent}    `
-    const lines = this.boxWrap(line, this.#width - nextIndent.length)
-    return indent + lines.replaceAll('\n', `\n${nextIndent}`)
   }
 }

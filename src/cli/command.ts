@@ -61,7 +61,7 @@ export class PlantsCommand extends Command {
   }
 
   override createHelp(): CommandHelp {
-    return Object.assign(new CommandHelp(), this.configureHelp())
+    return new CommandHelp()
   }
 
   addExamples(...lines: string[]): this {

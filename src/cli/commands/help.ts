@@ -35,8 +35,11 @@ async function help(
   }
   if (output !== undefined) parseOutput('--output', output, commonFormats)
   if (words.length === 0) {
-    const lines = program.createHelp().formatTerms(program, 'Topics:', listTopics())
-    program.addHelpText('after', ['', ...lines].join('\n').trimEnd())
+    const help = program.createHelp()
+    const topics = listTopics().map(([topic, title]) =>
+      help.formatItem(topic, help.padWidth(program, help), title, help),
+    )
+    program.addHelpText('after', ['\nTopics:', ...topics].join('\n'))
   }
   const command = await findCommand(program, words)
   command.outputHelp()
