@@ -25,10 +25,10 @@ interface ChoiceOptions {
  * A command line that commander rejects. `explainCommandLineError` converts it to a `PlantsError`.
  */
 export class CommandLineError extends Error {
-  readonly command: Command
+  readonly command: PlantsCommand
   readonly code: string
 
-  constructor(command: Command, code: string, message: string) {
+  constructor(command: PlantsCommand, code: string, message: string) {
     super(message)
     this.command = command
     this.code = code

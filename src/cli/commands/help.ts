@@ -1,5 +1,5 @@
-import { commonFormats, parseChoice, parseOutput } from '../../config/option-values.js'
-import { createUsageError, type PlantsError } from '../../errors.js'
+import { commonFormats, parseOutput } from '../../config/option-values.js'
+import { createUsageError } from '../../errors.js'
 import { writeStdout } from '../../output/output.js'
 import type { Io } from '../../platform/io.js'
 import type { PlantsCommand } from '../command.js'
@@ -26,29 +26,20 @@ async function help(
 ): Promise<void> {
   const { formatPage, listTopics } = await import('../topics.js')
   const { output } = options
-  const [topic = '', ...otherWords] = words
-  const page = formatPage(topic, program.configureOutput().getOutHelpWidth?.() ?? 80)
-  if (page !== undefined) {
-    if (otherWords.length > 0) throw createSurplusError()
-    if (output !== undefined) parseChoice('--output', output, ['text'], 'Leave it out')
-    return runInPager(options, io, (pagerIo) => writeStdout(pagerIo, page))
-  }
-  if (output !== undefined) parseOutput('--output', output, commonFormats)
+  const page = formatPage(words[0] ?? '', program.configureOutput().getOutHelpWidth?.() ?? 80)
+  if (output !== undefined) parseOutput('--output', output, page ? ['text'] : commonFormats)
+  if (page && words.length > 1)
+    throw createUsageError('help takes one command or page', 'See: plants help')
+  if (page) return runInPager(options, io, (pagerIo) => writeStdout(pagerIo, page))
   if (words.length === 0) {
-    const help = program.createHelp()
+    const helper = program.createHelp()
     const topics = listTopics().map(([topic, title]) =>
-      help.formatItem(topic, help.padWidth(program, help), title, help),
+      helper.formatItem(topic, helper.padWidth(program, helper), title, helper),
     )
     program.addHelpText('after', ['\nTopics:', ...topics].join('\n'))
   }
   const command = await findCommand(program, words)
   command.outputHelp()
-}
-
-const helpHint = 'See: plants help'
-
-function createSurplusError(): PlantsError {
-  return createUsageError('help takes one command or page', helpHint)
 }
 
 async function findCommand(
@@ -59,10 +50,8 @@ async function findCommand(
   for (const word of words) {
     const subcommand = command.commands.find((candidate) => isNamed(candidate, word))
     if (!subcommand) {
-      if (command.commands.length === 0) throw createSurplusError()
       const { createUnknownCommandError } = await import('../usage-errors.js')
-      const noun = command === program ? 'command or page' : 'command'
-      throw createUnknownCommandError(word, command, helpHint, noun)
+      throw createUnknownCommandError(word, command)
     }
     command = subcommand as PlantsCommand
   }

@@ -70,7 +70,7 @@ test.each([
   ['list --SECRET_123', 'option'],
   ['plants_SECRET', 'command'],
   [`${'x'.repeat(15)}SECRET`, 'command'], // 21 letters
-  ['auth login SECRET_1', 'takes no arguments'],
+  ['auth login SECRET_1', 'does not take argument number 1'],
   ["list --x'\n(Did you mean SECRET?)", 'option'],
 ])('the error of plants %s repeats no more of the command line than %j', async (line, what) => {
   const { code, out, err } = await new Sandbox().run(line)
