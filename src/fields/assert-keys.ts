@@ -5,7 +5,7 @@
  */
 import { createInputError } from '../errors.js'
 import { createWrappedListError } from '../formats/json.js'
-import { foldName, listNames } from '../formats/names.js'
+import { foldLabel, listNames } from '../formats/names.js'
 import { type Cells, type FormatOptions, type JsonValue, maxHeadRows } from '../formats/reader.js'
 import { isObject, parseJson } from '../plant/json.js'
 import { type AmbiguousKeys, KeyFinder } from './keys.js'
@@ -32,8 +32,8 @@ export function assertKeys(
   const sample: Sample = { noun: 'key', heads: [{ rows }] }
   const finder = new KeyFinder(options)
   // No object needs a tag, so the key of the tag may be in none of the first records.
-  const foldedKeys = new Set((options.map.tag ?? ['tag']).map(foldName))
-  const findMissingKeys = () => findMissingNames((key) => foldedKeys.has(foldName(key)), options)
+  const foldedKeys = new Set((options.map.tag ?? ['tag']).map(foldLabel))
+  const findMissingKeys = () => findMissingNames((key) => foldedKeys.has(foldLabel(key)), options)
   const objects: Record<string, unknown>[] = []
   const ambiguousKeys: AmbiguousKeys[] = []
   for (const value of values) {
@@ -41,7 +41,7 @@ export function assertKeys(
     if (!isObject(object)) continue
     objects.push(object)
     const keys = finder.find(object)
-    for (const key of Object.keys(object)) foldedKeys.add(foldName(key))
+    for (const key of Object.keys(object)) foldedKeys.add(foldLabel(key))
     if ('ambiguousField' in keys) ambiguousKeys.push(keys)
     else if (findMissingKeys().length === 0) return sample
   }

@@ -1,7 +1,7 @@
 /*
  * Finds the columns of a table that have the fields of a plant, by their names or by their numbers.
  */
-import { foldName } from '../formats/names.js'
+import { foldLabel } from '../formats/names.js'
 import type { Cells } from '../formats/reader.js'
 import { type FieldName, fieldNames } from '../plant/fields.js'
 import type { FieldOptions } from './options.js'
@@ -23,7 +23,7 @@ export type ColumnNumbers = ReadonlySet<string>
 
 /** @param names the names of columns; a number that is among them is a name, and not a number */
 export function findColumnNumbers(names: readonly string[], { map }: FieldOptions): ColumnNumbers {
-  const foldedNames = new Set(names.map(foldName))
+  const foldedNames = new Set(names.map(foldLabel))
   const numbers = Object.values(map)
     .flat()
     .filter((name) => /^[1-9]\d{0,4}$/.test(name) && !foldedNames.has(name))
@@ -37,7 +37,7 @@ export function createColumnFinder(names: readonly string[], numbers: ColumnNumb
   const columnsByName = new Map<string, number[]>()
   for (const [column, name] of names.entries()) {
     if (name === '') continue
-    const foldedName = foldName(name)
+    const foldedName = foldLabel(name)
     const columns = columnsByName.get(foldedName)
     if (columns) columns.push(column)
     else columnsByName.set(foldedName, [column])
@@ -45,7 +45,7 @@ export function createColumnFinder(names: readonly string[], numbers: ColumnNumb
   return (wantedName) =>
     numbers.has(wantedName)
       ? listOwnColumns(names).slice(Number(wantedName) - 1, Number(wantedName))
-      : (columnsByName.get(foldName(wantedName)) ?? [])
+      : (columnsByName.get(foldLabel(wantedName)) ?? [])
 }
 
 /** Lists the columns without those that a rejects file adds. */
@@ -66,6 +66,6 @@ export function findUnreadNames(
   const ignoredNames = ['', ...fieldNames.filter((field) => map[field]?.length === 0)]
   return names.filter(
     (name, column) =>
-      !readColumns.has(column) && !ignoredNames.includes(foldName(name)) && !isRejectsName(name),
+      !readColumns.has(column) && !ignoredNames.includes(foldLabel(name)) && !isRejectsName(name),
   )
 }

@@ -8,7 +8,7 @@
  * columns shows the same row. With `--columns`, the table has no header.
  */
 import { createInputError, type PlantsError } from '../errors.js'
-import { foldName } from '../formats/names.js'
+import { foldLabel } from '../formats/names.js'
 import {
   type Cells,
   type HeaderFinder,
@@ -216,10 +216,10 @@ function assertColumnCount(
   [firstRow = []]: readonly Cells[],
   source: string,
 ): void {
-  const cells = readNames(firstRow).map(foldName)
+  const cells = readNames(firstRow).map(foldLabel)
   const isHeader =
     names.some(Boolean) &&
-    names.every((name, column) => name === '' || foldName(name) === cells[column])
+    names.every((name, column) => name === '' || foldLabel(name) === cells[column])
   if (isHeader)
     throw createInputError(
       `The first row of ${source} is a header, because it has the given names of columns`,

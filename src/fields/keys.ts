@@ -6,7 +6,7 @@
  * objects have the same keys as one of the last few, so what was found in these is remembered.
  */
 
-import { foldName } from '../formats/names.js'
+import { foldLabel } from '../formats/names.js'
 import { type FieldName, fieldNames } from '../plant/fields.js'
 import type { FieldMap, FieldOptions } from './options.js'
 import { isRejectsName } from './rejects-names.js'
@@ -80,8 +80,8 @@ export class KeyFinder {
 /** Finds the key itself, or else all keys that are similar. */
 function findSimilarKeys(wantedKey: string, keys: readonly string[]): readonly string[] {
   if (keys.includes(wantedKey)) return [wantedKey]
-  const foldedKey = foldName(wantedKey)
-  return keys.filter((key) => foldName(key) === foldedKey)
+  const foldedKey = foldLabel(wantedKey)
+  return keys.filter((key) => foldLabel(key) === foldedKey)
 }
 
 function areEqual(keys: readonly string[], otherKeys: readonly string[]): boolean {

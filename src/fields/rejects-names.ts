@@ -1,6 +1,6 @@
 /* The names of columns and keys that a rejects file has besides those of its input. */
 
-import { foldName } from '../formats/names.js'
+import { foldLabel } from '../formats/names.js'
 import type { Cells } from '../formats/reader.js'
 
 /** The columns that a rejects file has before the columns of its input. */
@@ -8,7 +8,7 @@ export const rejectColumns = ['rejected_line', 'rejected_reason']
 
 /** Whether a column or a key was added by a rejects file, and so has no field of a plant. */
 export function isRejectsName(name: string): boolean {
-  return /^rejected_(?:line|reason|text)$/.test(foldName(name))
+  return /^rejected_(?:line|reason|text)$/.test(foldLabel(name))
 }
 
 /** Whether a row is the header of a rejects file. */

@@ -6,7 +6,7 @@ import { shorten } from '../platform/escape.js'
  * name. So are `Größe` and `grosse`, as in a search. Soft hyphens and zero-width spaces are
  * invisible, so they are removed.
  */
-export function foldName(name: string): string {
+export function foldLabel(name: string): string {
   // In a wide sheet, most names are empty.
   if (name === '') return ''
   const visibleName = name.replace(/[\u00ad\u200b]/g, '')

@@ -1,6 +1,6 @@
 import { isUtf8 } from 'node:buffer'
 import { expect, test } from 'vitest'
-import { foldName } from '../../src/formats/names.js'
+import { foldLabel } from '../../src/formats/names.js'
 import { fieldNames } from '../../src/plant/fields.js'
 import { fc, generateInt64, generateText } from '../helpers/expect/arbitraries.js'
 import { scaleRounds } from '../helpers/sandbox/rounds.js'
@@ -33,7 +33,7 @@ test('create, a POST and an import give the same reason for any invalid document
 /** Whether an import reads the document in another way: null as no value, or `ID` as the key `id`. */
 function readsOtherwise(document: string): boolean {
   const keys = Array.from(document.matchAll(/"((?:[^"\\]|\\.)*)"\s*:/g), ([, key = '']) => key)
-  const isSimilar = (key: string) => /^(?:id|name|tag)$/.test(foldName(key)) && !isFieldName(key)
+  const isSimilar = (key: string) => /^(?:id|name|tag)$/.test(foldLabel(key)) && !isFieldName(key)
   return /"(?:name|tag)"\s*:\s*null/.test(document) || keys.some(isSimilar)
 }
 

@@ -12,7 +12,7 @@ import { findHeader, findLikeliestHeader } from '../../fields/header.js'
 import type { Sample } from '../../fields/missing-fields.js'
 import { needsOwnIds } from '../../fields/options.js'
 import { type Column, describeColumns } from '../../fields/sample.js'
-import { foldName } from '../../formats/names.js'
+import { foldLabel } from '../../formats/names.js'
 import type { Cells } from '../../formats/reader.js'
 import type { ImportPlan } from '../../import/inputs.js'
 import { type FieldName, fieldNames } from '../../plant/fields.js'
@@ -77,11 +77,11 @@ function findFieldsToAsk(columns: readonly Column[], plan: ImportPlan): FieldNam
 }
 
 function isIdColumn({ name }: Column): boolean {
-  return foldName(name) === 'id'
+  return foldLabel(name) === 'id'
 }
 
 function countColumns(columns: readonly Column[], wantedName: string): number {
-  return columns.filter(({ name }) => foldName(name) === foldName(wantedName)).length
+  return columns.filter(({ name }) => foldLabel(name) === foldLabel(wantedName)).length
 }
 
 /** Finds the columns that do not have the name of a field whose column is known. */
@@ -91,8 +91,8 @@ function findOtherColumns(
   { map }: ImportPlan,
 ): Column[] {
   const knownFields = fieldNames.filter((field) => !unclearFields.includes(field))
-  const knownNames = knownFields.flatMap((field) => map[field] ?? [field]).map(foldName)
-  return columns.filter(({ name }) => !knownNames.includes(foldName(name)))
+  const knownNames = knownFields.flatMap((field) => map[field] ?? [field]).map(foldLabel)
+  return columns.filter(({ name }) => !knownNames.includes(foldLabel(name)))
 }
 
 interface Table {
@@ -238,7 +238,7 @@ class ColumnDialogue {
    */
   #nameColumn({ name, number }: Column): string {
     if (this.#table.noun === 'key') return name
-    const namesakes = this.#columns.filter((column) => foldName(column.name) === foldName(name))
+    const namesakes = this.#columns.filter((column) => foldLabel(column.name) === foldLabel(name))
     return name !== '' && namesakes.length === 1 ? name : String(number)
   }
 }

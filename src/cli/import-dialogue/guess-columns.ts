@@ -3,7 +3,7 @@
  * costs a person only a few keys. An import without the dialogue uses none of these guesses.
  */
 import { type Column, isInteger } from '../../fields/sample.js'
-import { foldName } from '../../formats/names.js'
+import { foldLabel } from '../../formats/names.js'
 
 /**
  * The words by which a field is found in the names of columns, in the languages in which plant
@@ -57,7 +57,7 @@ export function guessNameColumn(columns: readonly Column[]): Column | undefined 
   const mostTexts = Math.max(...candidates.map(countDistinctTexts))
   return (
     textColumns.find(isGenusColumn) ??
-    textColumns.find(({ name }) => foldName(name) === 'name') ??
+    textColumns.find(({ name }) => foldLabel(name) === 'name') ??
     textColumns.find(({ name }) => splitWords(name).at(-1) === 'plant') ??
     findByWords(textColumns, 'name') ??
     candidates.find((column) => countDistinctTexts(column) === mostTexts)
@@ -66,7 +66,7 @@ export function guessNameColumn(columns: readonly Column[]): Column | undefined 
 
 /** Whether a column has genera, which are only the first part of a name. */
 export function isGenusColumn({ name }: Column): boolean {
-  return columnWords.genus.includes(foldName(name))
+  return columnWords.genus.includes(foldLabel(name))
 }
 
 /** Finds the column of the epithets, which begin with a small letter. */
@@ -130,9 +130,9 @@ function findByWords(columns: readonly Column[], field: 'id' | 'name' | 'tag'): 
 function rateName(name: string, word: string): number {
   if (splitWords(name).includes(word)) return 2
   const mayBePart = word.length > 3 || !/^\p{sc=Latin}+$/u.test(word)
-  return mayBePart && foldName(name).includes(word) ? 1 : 0
+  return mayBePart && foldLabel(name).includes(word) ? 1 : 0
 }
 
 function splitWords(name: string): string[] {
-  return foldName(name).split(/[^\p{L}\p{N}№]+/u)
+  return foldLabel(name).split(/[^\p{L}\p{N}№]+/u)
 }

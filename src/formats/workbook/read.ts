@@ -15,7 +15,7 @@
  */
 import { assertDefined, createInputError } from '../../errors.js'
 import { maxUnpackedBytes } from '../limits.js'
-import { foldName, listNames } from '../names.js'
+import { foldLabel, listNames } from '../names.js'
 import {
   type Cell,
   type Cells,
@@ -232,7 +232,7 @@ function findSheet(requestedSheet: string, sheets: readonly Sheet[], file: strin
   const visibleSheets = sheets.filter(({ isHidden }) => !isHidden)
   const sheet =
     sheets.find(({ name }) => name === requestedSheet) ??
-    sheets.find(({ name }) => foldName(name) === foldName(requestedSheet)) ??
+    sheets.find(({ name }) => foldLabel(name) === foldLabel(requestedSheet)) ??
     visibleSheets[Number(requestedSheet) - 1]
   if (sheet) return sheet
   const names = sheets.map(describeSheet).join(', ')

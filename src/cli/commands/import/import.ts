@@ -6,7 +6,7 @@ import {
   parseNonEmptyString,
 } from '../../../config/option-values.js'
 import { createUsageError } from '../../../errors.js'
-import { foldName } from '../../../formats/names.js'
+import { foldLabel } from '../../../formats/names.js'
 import { formatNames } from '../../../formats/write.js'
 import type { ImportInput, ImportPlan } from '../../../import/inputs.js'
 import { fieldNames } from '../../../plant/fields.js'
@@ -222,7 +222,7 @@ function parseMap(
     const mayJoin = field === 'name' && columns.length > 0 && column !== ''
     if (map[field] !== undefined && !mayJoin)
       throw createUsageError(`${flag} names two columns for the ${field}`, leaveOutHint)
-    if (columns.map(foldName).includes(foldName(column)))
+    if (columns.map(foldLabel).includes(foldLabel(column)))
       throw createUsageError(`${flag} names one column twice for the ${field}`, leaveOutHint)
     map[field] = column === '' ? [] : [...columns, column]
   }
