@@ -17,6 +17,7 @@ import type { Sample } from './missing-fields.js'
 import type { FieldOptions } from './options.js'
 import { ObjectReader } from './read-objects.js'
 import { RowReader } from './read-rows.js'
+import { isRejectsHeader } from './rejects-names.js'
 
 export type InputOptions = FormatOptions & FieldOptions
 
@@ -26,6 +27,8 @@ export type RecordReader = RowsReader | ObjectsReader
 interface ChunkReader {
   /** The first rows or objects, about which the dialogue of an import asks. */
   sample: Sample
+  /** Whether the input is a rejects file. */
+  isRejects: boolean
   /** @param maxRecords a chunk has at most so many records */
   readChunks(maxRecords?: number): AsyncGenerator<Chunk>
 }
@@ -71,6 +74,7 @@ function openRows(reader: TableReader, options: InputOptions, name: string): Row
     delimiter,
     workbook,
     sample: { noun: 'column', heads },
+    isRejects: isRejectsHeader(reader.head[0]?.cells),
     readChunks: (maxRecords) =>
       readChunks(batches, (row, chunk) => rows?.read(row, chunk), maxRecords),
     readCells: (record) =>
@@ -85,6 +89,7 @@ function openObjects(reader: JsonReader, options: InputOptions, name: string): O
   return {
     type: 'json',
     sample,
+    isRejects: /^\{\s*"rejected_line"/.test(head[0]?.text ?? ''),
     readChunks: (maxRecords) =>
       readChunks(batches, (value, chunk) => objects.read(value, chunk), maxRecords),
   }

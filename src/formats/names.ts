@@ -2,9 +2,9 @@ import { foldString } from '../plant/folding.js'
 import { shorten } from '../platform/escape.js'
 
 /**
- * Folds the name of a column, a key or a sheet to compare it. `ID`, ` id ` and `Id` are the same
- * name. So are `Größe` and `grosse`, as in a search. Soft hyphens and zero-width spaces are
- * invisible, so they are removed.
+ * Folds a label, which is the name of a column, a key or a sheet, to compare it. `ID`, ` id ` and
+ * `Id` are the same. So are `Größe` and `grosse`, as in a search. Soft hyphens and zero-width
+ * spaces are invisible, so they are removed.
  */
 export function foldLabel(name: string): string {
   // In a wide sheet, most names are empty.

@@ -15,18 +15,24 @@
 import { createReadStream, fstatSync, type Stats, statSync } from 'node:fs'
 import { addAbortSignal, pipeline, type Readable } from 'node:stream'
 import { createGunzip } from 'node:zlib'
-import { createInputError, getSystemCode, ignoreSystemError, PlantsError } from '../errors.js'
+import {
+  createInputError,
+  createUsageError,
+  getSystemCode,
+  ignoreSystemError,
+  PlantsError,
+} from '../errors.js'
 import { createHeaderFinder } from '../fields/header.js'
 import { type InputOptions, openRecords, type RecordReader } from '../fields/open.js'
 import { assertEncoding, isUtf8Text } from '../formats/detect.js'
-import { createEmptyFileError } from '../formats/limits.js'
+import { createEmptyFileError, maxUnpackedBytes } from '../formats/limits.js'
 import type { FormatInput } from '../formats/reader.js'
-import { isInt64 } from '../plant/json.js'
 import { parseFileEnding } from '../platform/file-names.js'
-import { peek } from '../platform/generators.js'
+import { peek, prepend } from '../platform/generators.js'
 import type { Io } from '../platform/io.js'
 import { checkSignal } from '../platform/runtime.js'
 import { explainRead } from '../platform/text-files.js'
+import { RecordMatcher } from './match.js'
 import { assertSameHeader } from './rejects.js'
 
 export interface ImportInput {
@@ -36,6 +42,8 @@ export interface ImportInput {
   name: string
   /** The state of the file before it was read; undefined if it need not stay the same. */
   fingerprint?: string | undefined
+  /** The blocks of a pipe that are kept, because they are read twice. */
+  keptBlocks?: readonly Buffer[] | undefined
 }
 
 export interface ImportPlan extends InputOptions {
@@ -101,7 +109,9 @@ async function openContent(input: ImportInput, io: Io): Promise<FormatInput & Cl
 }
 
 function openSource(input: ImportInput, io: Io): PackedInput {
-  const { path, name } = input
+  const { path, name, keptBlocks } = input
+  if (keptBlocks)
+    return { pieces: prepend(keptBlocks, []), progress: () => undefined, close: () => undefined }
   const signal = io.getStopSignal()
   const isStdin = path === '-'
   const size = isStdin ? 0 : readStats({ path, name }).size
@@ -138,31 +148,31 @@ const checkNameHint =
 
 /**
  * Reads all files before anything is stored, and checks their columns and their encoding. With
- * `--by-name`, all records are read, because generated ids must be above all ids in the files.
+ * `--by-name`, all records of all inputs are read.
  *
  * @param firstReader the first input, which the caller has opened, and so has checked its columns
- * @returns the greatest id in the files; undefined if no record has an id, or none is generated
+ * @returns the records that are to be matched; undefined without `--by-name`
  */
 export async function examineInputs(
   plan: ImportPlan,
   firstReader: InputReader,
   io: Io,
-): Promise<bigint | undefined> {
+): Promise<RecordMatcher | undefined> {
   const finder = createHeaderFinder(plan)
-  let greatestId: bigint | undefined
+  const matcher = plan.byName && new RecordMatcher(plan)
   for (const [index, input] of plan.inputs.entries()) {
     if (!canBeReadTwice(input)) continue
     if (index > 0) await examineHeader(input, plan, firstReader, io)
     const read = <T>(use: (content: FormatInput) => Promise<T>) => useContent(input, io, use)
-    if (plan.byName)
-      greatestId = await read(async (content) =>
-        findGreatestId(await openRecords(content, plan), greatestId),
+    if (matcher)
+      await read(async (content) =>
+        addRecords(await openRecords(content, plan), matcher, input.name),
       )
     // If the text is not UTF-8, it is read once more, to find the line of the error.
     else if (!(await read((content) => isUtf8Text(content, plan))))
       await read((content) => assertEncoding(content, plan, finder))
   }
-  return greatestId
+  return matcher
 }
 
 /** Opens an input whose format is not known yet, and closes it after its use. */
@@ -194,19 +204,43 @@ async function examineHeader(
  * Whether an input is a file, which is read before it is imported. A pipe can be read only once.
  */
 export function canBeReadTwice(input: ImportInput): boolean {
-  return input.path !== '-' && readStats(input).isFile()
+  return input.keptBlocks !== undefined || (input.path !== '-' && readStats(input).isFile())
 }
 
-/** @param greatestBefore the greatest id of the inputs before this one */
-async function findGreatestId(
+async function addRecords(
   reader: RecordReader,
-  greatestBefore: bigint | undefined,
-): Promise<bigint | undefined> {
-  let greatestId = greatestBefore
-  for await (const { ids } of reader.readChunks())
-    for (const id of ids)
-      if (isInt64(id) && (greatestId === undefined || id > greatestId)) greatestId = id
-  return greatestId
+  matcher: RecordMatcher,
+  name: string,
+): Promise<void> {
+  if (reader.isRejects)
+    throw createUsageError(
+      `${name} has only the rejected records of a list, which cannot be matched by their names`,
+      'Correct the list itself, and import it with a new --rejects file',
+    )
+  for await (const chunk of reader.readChunks()) matcher.addChunk(chunk)
+}
+
+/**
+ * Keeps the content of an input that can be read only once, so that it can be matched first.
+ *
+ * @throws {PlantsError} `input` for more than 256 MiB
+ */
+export async function keepPipe(input: ImportInput, io: Io): Promise<ImportInput> {
+  if (canBeReadTwice(input)) return input
+  const keptBlocks: Buffer[] = []
+  let lengthBytes = 0
+  await useContent(input, io, async ({ blocks }) => {
+    for await (const block of blocks) {
+      lengthBytes += block.length
+      if (lengthBytes > maxUnpackedBytes)
+        throw createInputError(
+          `${input.name} is larger than 256 MiB, the limit of a list without ids in a pipe`,
+          'Save it to a file, and import the file',
+        )
+      keptBlocks.push(block)
+    }
+  })
+  return { ...input, keptBlocks }
 }
 
 /** Finds a missing file before the columns of the others are checked. */

@@ -1,82 +1,117 @@
 /*
- * Maps records to changes of plants.
- *
- * With `--by-name`, a record without an id gets the id of the plant with its name, or a new one.
- * Otherwise it is rejected. Then the record becomes a create or an update.
+ * Maps records to changes of plants: a create or an update, nothing if the plant is equal already, or
+ * the reason why a record is rejected. With `--by-name`, the match of a record without an id says
+ * for which plant it stands.
  */
 import type { Chunk, ReadProblem } from '../fields/chunk.js'
 import type { FieldOptions } from '../fields/options.js'
 import { UnusableCell } from '../formats/reader.js'
 import { type FieldName, fieldNames, largestId } from '../plant/fields.js'
-import { describeInvalidPlant, type NewPlant, type PlantPatch, parsePlant } from '../plant/plant.js'
+import {
+  describeInvalidPlant,
+  type NewPlant,
+  type PlantPatch,
+  parsePlant,
+  type StoredPlant,
+} from '../plant/plant.js'
 import { findProblems } from '../plant/schema.js'
-import { shorten } from '../platform/escape.js'
 import { createProblem, type ExistsPolicy } from '../stores/change.js'
-import type { PlantNames } from './names.js'
-import { findIdCause, type MappedChange, type RecordProblem } from './outcomes.js'
+import { type Matches, parseWithoutId } from './match.js'
+import { findIdCause, type MappedRecord, type RecordProblem } from './outcomes.js'
 
-/**
- * Where the id of a change comes from.
- *
- * - `given`: the record has it.
- * - `foundByName`: it is the id of the plant that has the name of the record.
- * - `generated`: the import assigns it.
- */
-type IdSource = 'given' | 'foundByName' | 'generated'
-
-/**
- * The id for a record without an id. It is undefined if the record has its own id, or gets none.
- */
-interface AssignedId {
-  id: bigint | undefined
-  idSource: IdSource
-}
-
-const givenId: AssignedId = { id: undefined, idSource: 'given' }
-
-/**
- * Maps the records of a chunk.
- *
- * @param names the plants that are found by their names, to which the new ones are added; undefined
- *   without `--by-name`
- * @returns for each record, its change, or why it is rejected
- */
+/** @param matches undefined without `--by-name` */
 export function mapRecords(
   chunk: Chunk,
   options: FieldOptions,
-  names: PlantNames | undefined,
-): (MappedChange | RecordProblem)[] {
-  return chunk.records.map((_, index) => mapRecord(chunk, index, options, names))
+  matches: Matches | undefined,
+): MappedRecord[] {
+  return chunk.records.map((_, index) => mapRecord(chunk, index, options, matches))
 }
 
 function mapRecord(
   chunk: Chunk,
   index: number,
   { ifExists }: FieldOptions,
-  names: PlantNames | undefined,
-): MappedChange | RecordProblem {
+  matches: Matches | undefined,
+): MappedRecord {
   const readProblem = chunk.problems.get(index)
   if (readProblem) return createReadProblem(readProblem)
-  const ownId = chunk.ids[index]
-  const name = chunk.names[index]
-  const isMissing = (ownId ?? null) === null
-  const assignedId = names && isMissing ? findIdByName(names, name) : givenId
-  if ('error' in assignedId) return assignedId
-  const { id = ownId, idSource } = assignedId
+  const id = chunk.ids[index]
+  const record = { id, name: chunk.names[index], tag: chunk.tags[index] }
+  if (matches && (id ?? null) === null) {
+    const plant = parseWithoutId(chunk, index)
+    // The id means nothing, but the reason is not that it is missing.
+    return plant
+      ? applyMatch(plant, record.tag, matches, ifExists)
+      : explainInvalid({ ...record, id: 0n }, false)
+  }
+  return ifExists === 'update' ? mapUpdate(record) : mapCreate(record, ifExists)
+}
 
-  // A plant that gets a generated id is new, so the store has no fields of it to keep.
-  const isUpdate = ifExists === 'update' && idSource !== 'generated'
-  const tag = chunk.tags[index]
+function mapCreate(fields: MappedFields, ifExists: 'same' | 'skip'): MappedRecord {
   // Only an update can remove a tag. Otherwise, null means that the record has none.
-  const record = { id, name, tag: isUpdate ? tag : (tag ?? undefined) }
-  const plant = isUpdate ? undefined : parsePlant(record)
-  const patch = isUpdate ? parsePatch(record) : plant
-  if (!patch) return explainInvalid(record, isUpdate)
+  const record = { ...fields, tag: fields.tag ?? undefined }
+  const plant = parsePlant(record)
+  return plant
+    ? { type: 'create', plant, ifExists, isGenerated: false }
+    : explainInvalid(record, false)
+}
 
-  if (names && idSource === 'given' && patch.id >= names.firstId)
-    return createReservedProblem(patch.id, names.firstId)
-  if (patch.name != null) names?.add(patch.id, patch.name)
-  return plant ? buildCreate(plant, idSource, ifExists) : buildUpdate(patch, idSource)
+function mapUpdate(record: MappedFields): MappedRecord {
+  const patch = parsePatch(record)
+  return patch
+    ? { type: 'update', patch, ifMissing: 'create', isGenerated: false }
+    : explainInvalid(record, true)
+}
+
+/**
+ * Maps a record without an id by its match.
+ *
+ * @param record the record, with an id that means nothing
+ * @param tag the tag as it was read: undefined if the record has none, and null if its cell is empty
+ */
+function applyMatch(
+  record: NewPlant,
+  tag: unknown,
+  matches: Matches,
+  ifExists: ExistsPolicy,
+): MappedRecord {
+  const match = matches.take()
+  switch (match.type) {
+    case 'equal':
+      return { type: 'skipped' }
+    case 'noIdLeft':
+      return createProblem('conflict', `No id is left for the record: the greatest is ${largestId}`)
+    case 'new':
+      // An equal plant that has the id is that of an earlier run. Any other plant is neither skipped
+      // nor changed.
+      return {
+        type: 'create',
+        plant: { ...record, id: match.id },
+        ifExists: 'same',
+        isGenerated: true,
+      }
+    case 'different':
+      return mapDifference(record, matches.hasTags ? tag : undefined, match.plant, ifExists)
+  }
+}
+
+function mapDifference(
+  record: NewPlant,
+  tag: unknown,
+  { id, name: expectedName, tag: storedTag }: StoredPlant,
+  ifExists: ExistsPolicy,
+): MappedRecord {
+  if (ifExists === 'skip') return { type: 'skipped' }
+  if (ifExists === 'same') {
+    const difference = record.tag === storedTag ? 'is spelled otherwise' : 'its tag differs'
+    const problem = `Plant ${id} has this name, but ${difference}`
+    return createProblem('conflict', problem)
+  }
+  const patch = parsePatch({ id, name: record.name, tag })
+  return patch
+    ? { type: 'update', patch, ifMissing: 'create', expectedName, isGenerated: false }
+    : explainInvalid({ id, name: record.name, tag }, true)
 }
 
 function explainInvalid(record: MappedFields, isUpdate: boolean): RecordProblem {
@@ -113,52 +148,4 @@ function findCellProblem(fields: MappedFields): RecordProblem | undefined {
     return { ...createProblem('invalid', message), rejectionCause }
   }
   return undefined
-}
-
-function createCommonNameProblem(name: string, ids: readonly bigint[]): RecordProblem {
-  const list = ids.slice(0, 5).join(', ')
-  const message = `Several plants have the name ${JSON.stringify(shorten(name))}: ${list}`
-  return { ...createProblem('invalid', message), rejectionCause: 'commonName' }
-}
-
-function createReservedProblem(id: bigint, firstId: bigint): RecordProblem {
-  const message = `The id ${id} is reserved: generated ids start at ${firstId}`
-  return { ...createProblem('conflict', message), rejectionCause: 'reservedId' }
-}
-
-function createNoIdLeftProblem(): RecordProblem {
-  return createProblem('conflict', `No id is left for the record: the greatest is ${largestId}`)
-}
-
-/** @param name of a record without an id; any value, which may be missing */
-function findIdByName(names: PlantNames, name: unknown): AssignedId | RecordProblem {
-  const knownId = typeof name === 'string' ? names.find(name) : undefined
-  if (Array.isArray(knownId)) return createCommonNameProblem(String(name), knownId)
-  if (typeof knownId === 'bigint') return { id: knownId, idSource: 'foundByName' }
-  const id = names.nextId
-  return id === undefined ? createNoIdLeftProblem() : { id, idSource: 'generated' }
-}
-
-function buildUpdate(patch: PlantPatch, idSource: IdSource): MappedChange {
-  return {
-    type: 'update',
-    patch,
-    ifMissing: 'create',
-    isFoundByName: idSource === 'foundByName',
-    isGenerated: idSource === 'generated',
-  }
-}
-
-/**
- * A plant that has a generated id already is skipped if it is equal, because it is that of an
- * earlier run. Any other plant is neither skipped nor changed, whatever `--if-exists` says.
- */
-function buildCreate(plant: NewPlant, idSource: IdSource, ifExists: ExistsPolicy): MappedChange {
-  return {
-    type: 'create',
-    plant,
-    ifExists: idSource === 'generated' || ifExists === 'update' ? 'same' : ifExists,
-    isFoundByName: idSource === 'foundByName',
-    isGenerated: idSource === 'generated',
-  }
 }

@@ -20,8 +20,14 @@ export class InputNotes {
   /** How many rows have cells to the right of the header, which are ignored. */
   #surplusRows = 0
   readonly #sentences: string[] = []
+  /** How many records without ids equal an earlier one. */
+  readonly #repeatedRecords: number
   /** The last file with a note about a cell that has several lines. */
   #multilineFile: string | undefined
+
+  constructor(repeatedRecords = 0) {
+    this.#repeatedRecords = repeatedRecords
+  }
 
   /** Notes the choices that the reader has made when it opened a file. */
   noteChoices(reader: InputReader, file: string): void {
@@ -89,6 +95,7 @@ export class InputNotes {
       sentences.push(
         `Ignored the cells to the right of the header in ${countRows(this.#surplusRows)}`,
       )
+    if (this.#repeatedRecords > 0) sentences.push(describeRepeated(this.#repeatedRecords))
     return sentences
   }
 }
@@ -96,6 +103,12 @@ export class InputNotes {
 /** An input may have millions of names that are not read. */
 function addName(names: Set<string>, name: string): void {
   if (names.size < maxUnreadNames) names.add(shorten(name))
+}
+
+function describeRepeated(count: number): string {
+  return count === 1
+    ? '1 record repeats an earlier one, and is a plant of its own'
+    : `${groupDigits(count)} records repeat earlier ones, and are plants of their own`
 }
 
 function countRows(count: number): string {

@@ -18,14 +18,10 @@ import { type Change, getTargetId, type Outcome, type Problem } from '../stores/
  *   the place of an id. Nothing else is wrong in it.
  * - `surplusCells`: the row of a table has more cells than the header.
  * - `repeatedId`: the plant of an earlier record has the same id.
- * - `repeatedName`: with `--by-name`, an earlier record has the name, and another tag.
  * - `unreadableConflict`: the id exists, and the service does not let the token read the plant, so
  *   the plant may be equal to the record.
  * - `generatedId`: another plant has the id that was generated for the record.
- * - `reservedId`: the id is one that `--by-name` may generate. The ids in stdin are not known
- *   before.
  * - `unsavedFormula`: a cell of a workbook has a formula whose value the workbook lacks.
- * - `commonName`: with `--by-name`, several plants have the name.
  * - A cause of `SyntaxCause`: the record is not JSON.
  */
 export type RejectionCause =
@@ -35,12 +31,9 @@ export type RejectionCause =
   | 'textId'
   | 'surplusCells'
   | 'repeatedId'
-  | 'repeatedName'
   | 'unreadableConflict'
   | 'generatedId'
-  | 'reservedId'
   | 'unsavedFormula'
-  | 'commonName'
   | SyntaxCause
 
 /** Why a record is not stored. */
@@ -49,13 +42,16 @@ export interface RecordProblem extends Problem {
 }
 
 /** What a record changes. */
-export type MappedChange = Exclude<Change, { type: 'delete' }> & {
+type MappedChange = Exclude<Change, { type: 'delete' }> & {
   /** Whether the import has assigned the id. */
   isGenerated: boolean
 }
 
-export function isChange(mapping: MappedChange | RecordProblem): mapping is MappedChange {
-  return !('error' in mapping)
+/** What a record leads to: a change, nothing, or a rejection. */
+export type MappedRecord = MappedChange | { type: 'skipped' } | RecordProblem
+
+export function isChange(mapping: MappedRecord): mapping is MappedChange {
+  return !('error' in mapping) && mapping.type !== 'skipped'
 }
 
 /** What became of a record. */
@@ -73,17 +69,18 @@ export interface RejectedRecord extends RecordProblem {
  * Returns an outcome for each record of a chunk. A record that could not be mapped to a change is
  * rejected. Any other record has the outcome of its change.
  *
- * @param mappings for each record, its change, or the reason why it has none
+ * @param mappings for each record, what it leads to
  * @param outcomes the outcomes of the changes
  */
 export function mergeOutcomes(
   chunk: Chunk,
-  mappings: readonly (MappedChange | RecordProblem)[],
+  mappings: readonly MappedRecord[],
   outcomes: readonly Outcome[],
 ): RecordOutcome[] {
   let changeCount = 0
   const mergedOutcomes = mappings.map((mapping) => {
-    if (!isChange(mapping)) return rejectRecord(mapping)
+    if ('error' in mapping) return rejectRecord(mapping)
+    if (!isChange(mapping)) return mapping
     const outcome = assertDefined(outcomes[changeCount])
     changeCount += 1
     const isUnreadable = 'problem' in outcome && outcome.problem.isUnreadable
@@ -106,7 +103,7 @@ function rejectRecord(
  */
 function explainConflicts(
   outcomes: RecordOutcome[],
-  mappings: readonly (MappedChange | RecordProblem)[],
+  mappings: readonly MappedRecord[],
   { lines }: Chunk,
 ): RecordOutcome[] {
   if (!outcomes.some(isConflict)) return outcomes
@@ -131,10 +128,6 @@ function explainRepetition(
   change: MappedChange,
   firstLine: number,
 ): RecordOutcome {
-  if (change.isFoundByName) {
-    const message = `${problem.message}; it is the plant of line ${firstLine}`
-    return rejectRecord({ ...problem, message }, 'repeatedName')
-  }
   const message = `The id ${getTargetId(change)} also occurs in line ${firstLine}, with a different plant`
   return rejectRecord({ ...problem, message }, 'repeatedId')
 }

@@ -4,7 +4,7 @@
  *
  * An import remembers nothing, and may be repeated at any time. A record that equals the stored
  * plant is skipped, so the same command stores only what is missing. This holds for records without
- * ids, too: their ids depend only on the input and the names in the store (`map.ts`). At a service,
+ * ids, too: the plants for which they stand depend only on the inputs and the store (`match.ts`). At a service,
  * the key of a create is made of the plant, so it is the same each time.
  *
  * docs/design/imports.md says why it is built like this.
@@ -17,7 +17,7 @@ import { type Outcome, toError } from '../stores/change.js'
 import type { Store } from '../stores/store.js'
 import { assertUnchanged, type ImportPlan, type InputReader, openInput } from './inputs.js'
 import { mapRecords } from './map.js'
-import type { PlantNames } from './names.js'
+import type { Matches } from './match.js'
 import { InputNotes } from './notes.js'
 import {
   addOutcomes,
@@ -26,10 +26,9 @@ import {
   findRejections,
   isAnswered,
   isChange,
-  type MappedChange,
+  type MappedRecord,
   mergeOutcomes,
   type RecordOutcome,
-  type RecordProblem,
   type RejectedRecord,
 } from './outcomes.js'
 import { assertSameHeader } from './rejects.js'
@@ -38,8 +37,8 @@ interface ImportParts {
   plan: ImportPlan
   /** The first input, which the caller has opened, and closes. */
   firstReader: InputReader
-  /** The plants that are found by their names; undefined without `--by-name`. */
-  names: PlantNames | undefined
+  /** Which plants the records without ids stand for; undefined without `--by-name`. */
+  matches: Matches | undefined
   /** At most this many records are written at once. */
   maxRecords: number | undefined
   write: Store['write']
@@ -70,7 +69,7 @@ export interface ImportStep {
 export async function* importRecords(parts: ImportParts): AsyncGenerator<ImportStep> {
   const { plan, firstReader, io } = parts
   const counts = createCounts()
-  const notes = new InputNotes()
+  const notes = new InputNotes(parts.matches?.repeatedCount)
   for (const [index, input] of plan.inputs.entries()) {
     const file = input.name
     const reader = index === 0 ? firstReader : await openInput(input, plan, io)
@@ -103,16 +102,16 @@ function addProgress(
 /** A chunk whose records are mapped to changes, perhaps before the previous chunk is stored. */
 interface MappedChunk {
   chunk: Chunk
-  /** For each record, its change, or the reason why it is rejected. */
-  mappings: readonly (MappedChange | RecordProblem)[]
+  /** What each record leads to. */
+  mappings: readonly MappedRecord[]
 }
 
 async function* mapChunks(
   reader: InputReader,
-  { plan, names, maxRecords }: ImportParts,
+  { plan, matches, maxRecords }: ImportParts,
 ): AsyncGenerator<MappedChunk> {
   for await (const chunk of reader.readChunks(maxRecords))
-    yield { chunk, mappings: mapRecords(chunk, plan, names) }
+    yield { chunk, mappings: mapRecords(chunk, plan, matches) }
 }
 
 interface ChunkResult extends Pick<ImportStep, 'outcomes' | 'rejections' | 'unansweredLine'> {

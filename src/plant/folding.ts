@@ -1,8 +1,7 @@
 /*
  * Decides which strings are equal to a search and to a sort, in all stores alike. JavaScript,
- * SQLite and PostgreSQL have different rules for case and accents, so one function folds strings,
- * and PostgreSQL gets a pattern that only excludes what cannot match. docs/design/search.md says
- * why, and what was tried.
+ * SQLite and PostgreSQL have different rules for case and accents, so one function folds strings.
+ * docs/design/search.md says why, and what was tried.
  */
 
 /**
@@ -70,6 +69,27 @@ function cacheFolding(code: number): string {
   cachedFoldings.set(code, folding)
   return folding
 }
+
+/**
+ * Returns the form in which an import compares the names of a list with those of the store, as
+ * gardeners write them: without regard to case, to white space, to the form of quotes, and to the
+ * sign of a hybrid, which is `×` or the word `x`. Accents count.
+ */
+export function foldName(name: string): string {
+  const lowerCase = name.toLowerCase()
+  if (plainName.test(lowerCase)) return lowerCase
+  const composedName = hasLongRun(lowerCase) ? lowerCase : lowerCase.normalize()
+  return composedName
+    .replace(/[’‘´`]/g, "'")
+    .replace(/[“”„]/g, '"')
+    .replace(/(?<!\S)x(?!\S)/g, '×')
+    .replace(/×(?=\p{L})/gu, '× ')
+    .trim()
+    .replace(/\s+/g, ' ')
+}
+
+/** Matches the folded form of most names: words of two letters or more, with single spaces. */
+const plainName = /^[a-z]{2,}(?: [a-z]{2,})*$/
 
 /**
  * Returns a key by which `<` sorts strings in the order of their code points, which is also the

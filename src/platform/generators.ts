@@ -6,7 +6,7 @@ export async function peek<T>(items: AsyncGenerator<T>) {
 
 export async function* prepend<T>(
   firstItems: readonly T[],
-  items: AsyncIterable<T>,
+  items: AsyncIterable<T> | Iterable<T>,
 ): AsyncGenerator<T> {
   yield* firstItems
   yield* items

@@ -6,11 +6,7 @@ import {
   type StoredPlant,
 } from '../plant/plant.js'
 
-/**
- * `Store.write` makes these changes. Each change concerns one plant. If `isFoundByName`, an import
- * has found the id by the name of the plant. If the plant with this id now has another name, the
- * record means another plant, and the change is rejected.
- */
+/** `Store.write` makes these changes. Each change concerns one plant. */
 export type Change = Create | Update | { type: 'delete'; id: bigint }
 
 export interface Create {
@@ -23,7 +19,6 @@ export interface Create {
   key?: string | undefined
   /** By default, a create whose id exists is rejected. */
   ifExists?: Exclude<ExistsPolicy, 'update'> | undefined
-  isFoundByName?: boolean | undefined
 }
 
 export interface Update {
@@ -33,7 +28,11 @@ export interface Update {
   ifMissing?: 'error' | 'create' | undefined
   /** With `ifMissing: 'create'`, a service gets this idempotency key with the create. */
   key?: string | undefined
-  isFoundByName?: boolean | undefined
+  /**
+   * The name that the plant had when it was read. If the plant with this id now has another name,
+   * the record stands for another plant, and the update is rejected.
+   */
+  expectedName?: string | undefined
 }
 
 /**
@@ -133,8 +132,6 @@ export function createOutcomeForExistingId(
   storedPlant: StoredPlant | undefined,
 ): Outcome {
   const { plant, ifExists } = change
-  const renameRejection = findRenameRejection(change, storedPlant)
-  if (renameRejection) return renameRejection
   const isEqual =
     ifExists === 'same' && storedPlant !== undefined && haveEqualNameAndTag(storedPlant, plant)
   if (ifExists === 'skip' || isEqual) return { type: 'skipped' }
@@ -142,26 +139,25 @@ export function createOutcomeForExistingId(
 }
 
 /** With `ifExists: 'same'`, an equal plant would have been skipped, so the stored plant differs. */
-function describeConflict({ plant: { id }, ifExists, isFoundByName }: Create): string {
-  const isDifferent = ifExists === 'same'
-  if (isFoundByName) return `Plant ${id} has this name${isDifferent ? ', but its tag differs' : ''}`
-  return isDifferent ? `A different plant with id ${id} already exists` : describeTakenId(id)
+function describeConflict({ plant: { id }, ifExists }: Create): string {
+  return ifExists === 'same'
+    ? `A different plant with id ${id} already exists`
+    : describeTakenId(id)
 }
 
 export function describeTakenId(id: bigint): string {
   return `A plant with id ${id} already exists`
 }
 
-/**
- * Returns the rejection of a change that `isFoundByName`, if the plant with its id has another name
- * now.
- */
+/** Returns the rejection of an update whose plant has another name than the expected one. */
 export function findRenameRejection(
-  change: Create | Update,
+  { patch, expectedName }: Update,
   storedPlant: StoredPlant | undefined,
 ): Outcome | undefined {
-  const { name } = change.type === 'create' ? change.plant : change.patch
-  if (!change.isFoundByName || !storedPlant || storedPlant.name === name) return undefined
+  // After an answer was lost, an update is repeated, and finds its own name.
+  const names = [expectedName, patch.name]
+  if (expectedName === undefined || !storedPlant || names.includes(storedPlant.name))
+    return undefined
   return createRejectedOutcome(
     createProblem('conflict', `Plant ${storedPlant.id} now has another name`),
   )

@@ -18,7 +18,6 @@ import type { ImportPlan } from '../../import/inputs.js'
 import { type FieldName, fieldNames } from '../../plant/fields.js'
 import type { CommandContext } from '../context.js'
 import { applyAnswers, type ImportAnswers } from './answers.js'
-import { countNames } from './count-names.js'
 import {
   guessIdColumn,
   guessIsHeaderless,
@@ -28,7 +27,7 @@ import {
   hasIntegers,
   isGenusColumn,
 } from './guess-columns.js'
-import { askForColumn, askForSheet, otherChoices, showLines } from './questions.js'
+import { askForColumn, askForSheet, otherChoices } from './questions.js'
 
 /**
  * Asks for the sheet and the columns that the options do not name.
@@ -159,20 +158,10 @@ class ColumnDialogue {
   async #askForId(): Promise<ImportAnswers> {
     const columns = this.#findRemainingColumns().filter(hasIntegers)
     const column = guessIdColumn(columns, this.#isHeaderless)
-    if (!column) await this.#showStoredNames()
     const choices = [...columns, otherChoices.byName]
     const answer = await this.#askForColumn('the id', choices, column ?? 'byName')
     if (typeof answer === 'object') this.#chosenColumns.set('id', [answer])
     return answer === 'byName' ? { byName: true } : {}
-  }
-
-  /** If names are stored already, the list was imported before. */
-  async #showStoredNames(): Promise<void> {
-    const plan = applyAnswers(this.#plan, { ...this.#buildAnswers(), byName: true })
-    const { nameCount, storedCount } = await countNames(plan, this.#context)
-    if (storedCount === 0) return
-    const line = `${storedCount} of the ${nameCount} names are stored already.`
-    await showLines([line], this.#context.io)
   }
 
   async #askForTag(): Promise<void> {

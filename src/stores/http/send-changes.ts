@@ -41,7 +41,7 @@ export async function sendChange(sendRequest: Send, change: Change): Promise<Out
 }
 
 async function sendCreate(sendRequest: Send, change: ChangeOfType<'create'>): Promise<Outcome> {
-  const { plant, key = crypto.randomUUID(), ifExists, isFoundByName } = change
+  const { plant, key = crypto.randomUUID(), ifExists } = change
   try {
     const answer = await sendRequest(buildCreateRequest(plant, key))
     const createdPlant = { id: plant.id, ...answer.plant }
@@ -52,8 +52,8 @@ async function sendCreate(sendRequest: Send, change: ChangeOfType<'create'>): Pr
     // A service with idempotency keys recognizes a repeated create, so the conflict is with another
     // plant.
     if (!(error instanceof PlantsError) || error.kind !== 'conflict') throw error
-    if (ifExists === 'skip' && !isFoundByName) return { type: 'skipped' }
-    if (ifExists !== 'same' && !isFoundByName) throw error
+    if (ifExists === 'skip') return { type: 'skipped' }
+    if (ifExists !== 'same') throw error
     return compareWithStoredPlant(sendRequest, change, error)
   }
 }
@@ -102,9 +102,10 @@ function createUnreadableOutcome({
  * of an import is sent as a create first. If its id exists, it is sent as a change.
  */
 async function sendUpdate(sendRequest: Send, change: ChangeOfType<'update'>): Promise<Outcome> {
-  const { patch, ifMissing, isFoundByName, key } = change
-  // A plant that was found by its name must be fetched, because it may have another name now.
-  const storedPlant = isFoundByName ? await fetchPlant(sendRequest, patch.id) : undefined
+  const { patch, ifMissing, expectedName, key } = change
+  // The plant must be fetched, because it may have another name now.
+  const storedPlant =
+    expectedName !== undefined ? await fetchPlant(sendRequest, patch.id) : undefined
   const renameRejection = findRenameRejection(change, storedPlant)
   if (renameRejection) return renameRejection
   if (
@@ -114,7 +115,9 @@ async function sendUpdate(sendRequest: Send, change: ChangeOfType<'update'>): Pr
     return { type: 'updated', plant: storedPlant, before: storedPlant }
   const completePlant = ifMissing === 'create' && !storedPlant ? applyPatch(patch) : undefined
   if (completePlant) {
-    const create = { type: 'create', ifExists: 'skip', isFoundByName, key } as const
+    // A plant that was deleted is created again, unless another one has taken its id.
+    const ifExists = expectedName === undefined ? 'skip' : 'same'
+    const create = { type: 'create', ifExists, key } as const
     const outcome = await sendCreate(sendRequest, { ...create, plant: completePlant })
     const isIdTaken = outcome.type === 'skipped'
     if (!isIdTaken) return outcome

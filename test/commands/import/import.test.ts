@@ -182,12 +182,14 @@ describe('an import of records without ids', () => {
       z7 + buildPlantLine(10, 'A'),
     ],
     [
-      'does not know the ids of stdin, which are rejected from the first generated id on',
+      'generates ids above all ids of stdin, too',
       '--by-name',
       z7,
-      `${buildPlantLine(6, 'B')}${buildPlantLine(8, 'C')}${buildPlantLine(9, 'D')}${a}`,
-      { created: 2, rejected: { 409: 2 } },
-      buildPlantLine(6, 'B') + z7 + buildPlantLine(8, 'A'),
+      `${buildPlantLine(6, 'B')}${a}${buildPlantLine(8, 'C')}${buildPlantLine(9, 'D')}`,
+      { created: 4 },
+      buildPlantLine(6, 'B') +
+        z7 +
+        ['C', 'D', 'A'].map((name, index) => buildPlantLine(index + 8, name)).join(''),
     ],
     [
       'rejects a new name if the store has the largest id',

@@ -179,13 +179,13 @@ test('a dialogue proposes that a list without integers has no ids', async () => 
   expect((await session.ended).code).toBe(0)
 })
 
-test('a dialogue says how many names are stored, and imports the other ones', async () => {
+test('a dialogue imports the plants of a list without ids that are not stored', async () => {
   const user = createSandboxWithFile(`${week}Ivy,3\n`)
   await user.run('create --id 7 --name Fern')
   await user.run('create --id 8 --name Moss')
   const session = user.terminal('import list.csv', noColor)
-  await session.answer(['the name?', enter], ['2 of the 3 names are stored already.', ''])
-  await session.answer(['❯ My list has no ids', enter], ['the tag?', enter])
+  await session.answer(['the name?', enter], ['❯ My list has no ids', enter])
+  await session.answer(['the tag?', enter])
   await session.answer(['Import 1 plant?', enter])
   expect((await session.ended).code).toBe(0)
   expect(await user.run('get 9')).toEqual(toJsonResult({ id: 9, name: 'Ivy' }))

@@ -79,7 +79,7 @@ function addReadingOptions(command: PlantsCommand): void {
     )
     .option(
       '--by-name',
-      'one plant for each name: a record without an id stands for the plant with its name, and a new name gets the next id',
+      'match the whole list with the store: a record without an id stands for the plant with its name, and a new one gets the next id',
     )
     .value(
       '--key <name>',

@@ -3,9 +3,9 @@ import { createHash } from 'node:crypto'
 import type { ImportPlan } from '../../../import/inputs.js'
 import { toWireJson } from '../../../plant/json.js'
 import { applyPatch } from '../../../plant/plant.js'
-import { type Change, getTargetId, type Outcome } from '../../../stores/change.js'
+import type { Change, Outcome } from '../../../stores/change.js'
 import { findKind, hasCapability } from '../../../stores/kinds.js'
-import { planChanges } from '../../../stores/plan.js'
+import { type KeyedPlant, planChanges } from '../../../stores/plan.js'
 import type { DirectStore, Store } from '../../../stores/store.js'
 import { maxConcurrency } from '../../../stores/store-kind.js'
 import type { CommandContext } from '../../context.js'
@@ -23,7 +23,7 @@ export interface ImportTarget {
 
 export function openTarget(plan: ImportPlan, context: CommandContext): Promise<ImportTarget> {
   const isDirect = hasCapability(context.address, 'direct')
-  if (plan.dryRun) return isDirect ? openDirectDryRun(context) : openServiceDryRun(context)
+  if (plan.dryRun) return isDirect ? openDirectDryRun(context) : openServiceDryRun(plan, context)
   return isDirect ? openDirectStore(plan, context) : openService(context)
 }
 
@@ -81,24 +81,34 @@ function addKey(change: Change): Change {
 }
 
 /**
- * A dry run sends nothing to a service. A record without a name can only update a plant, so a plant
- * with its id is assumed to exist. No other plant is.
+ * A dry run stores nothing at a service, and reads its plants only to match records with them. A
+ * record without a name can only update a plant, so a plant with its id is assumed to exist. No
+ * other plant is, but for those that were matched.
  */
-async function openServiceDryRun(context: CommandContext): Promise<ImportTarget> {
+async function openServiceDryRun(plan: ImportPlan, context: CommandContext): Promise<ImportTarget> {
+  const assume = (change: Change) => {
+    if (change.type !== 'update') return []
+    const { patch, expectedName } = change
+    const name = expectedName ?? (patch.name == null ? '' : undefined)
+    return name === undefined ? [] : [{ plant: { id: patch.id, name } }]
+  }
+  const target = createPlanningTarget((changes) => changes.flatMap(assume))
+  if (plan.byName) {
+    const store = await context.openOrCreateStore()
+    return { ...target, store, close: () => store.close() }
+  }
   const name = context.address.name
   await context.warn(`The dry run checks only the input, not which ids exist at ${name}`)
-  const needsPlant = (change: Change) => change.type === 'update' && change.patch.name == null
-  return createPlanningTarget((changes) => changes.filter(needsPlant).map(getTargetId))
+  return target
 }
 
-/** @param listAssumedIds lists the ids of the plants that the store is assumed to have */
+/** @param listAssumedPlants lists the plants that the store is assumed to have */
 function createPlanningTarget(
-  listAssumedIds: (changes: readonly Change[]) => readonly bigint[],
+  listAssumedPlants: (changes: readonly Change[]) => readonly KeyedPlant[],
 ): ImportTarget {
   return {
     async write(changes): Promise<Outcome[]> {
-      const assumedPlants = listAssumedIds(changes).map((id) => ({ plant: { id, name: '' } }))
-      return planChanges(assumedPlants, changes).outcomes
+      return planChanges(listAssumedPlants(changes), changes).outcomes
     },
     close: async () => undefined,
   }

@@ -25,7 +25,7 @@ export function chooseOutcomeHint(
   causeCounts: ReadonlyMap<HintCause, number>,
   recordCount: number,
   rejects: string | undefined,
-  { atomic, map }: ImportPlan,
+  plan: ImportPlan,
 ): string {
   const greatestCount = Math.max(...causeCounts.values())
   const causes = [...causeCounts.keys()].filter((key) => causeCounts.get(key) === greatestCount)
@@ -34,27 +34,33 @@ export function chooseOutcomeHint(
   // would get new ones.
   const wrongIdCount = (causeCounts.get('textId') ?? 0) + (causeCounts.get('formattedId') ?? 0)
   const areIdsWrong = wrongIdCount * 2 > recordCount
-  const ignoringIds = map.id
-    ? `put id= instead of id=${map.id.join()}, and add --by-name`
+  const ignoringIds = plan.map.id
+    ? `put id= instead of id=${plan.map.id.join()}, and add --by-name`
     : 'add --map id= and --by-name'
   switch (cause) {
     case 'textId':
       if (areIdsWrong) return `If the ids are no whole numbers, ${ignoringIds}`
-      return chooseOtherHint(rejects, atomic)
+      return chooseOtherHint(rejects, plan)
     case 'formattedId':
       return areIdsWrong ? `${causeHints[cause]}, or ${ignoringIds}` : causeHints[cause]
+    case 'missingId':
+      // The ids of the other records show that the list has ids.
+      return greatestCount < recordCount ? chooseOtherHint(rejects, plan) : causeHints[cause]
     case 'other':
-      return chooseOtherHint(rejects, atomic)
+      return chooseOtherHint(rejects, plan)
     default:
       return causeHints[cause]
   }
 }
 
-/** An import with `--atomic` stores nothing, so its rejects file is only a part of the input. */
-function chooseOtherHint(rejects: string | undefined, isAtomic = false): string {
+/**
+ * An import with `--atomic` stores nothing, and one with `--by-name` matches the whole list, so a
+ * rejects file is not enough.
+ */
+function chooseOtherHint(rejects: string | undefined, { atomic, byName }: ImportPlan): string {
   if (rejects === undefined)
-    return 'Correct the input, and run the command again. For all rejected records, add --rejects FILE'
-  return isAtomic
+    return 'Correct the input, and run the command again. To get the rejected records, add --rejects FILE'
+  return atomic || byName
     ? 'Correct the input, and run the command again with a new --rejects file'
     : `Correct the records in ${rejects}, and import it with the same options and a new --rejects file`
 }
@@ -68,12 +74,8 @@ const causeHints: Readonly<Record<Exclude<HintCause, 'other' | 'textId'>, string
   surplusCells: 'Put each cell that contains the delimiter in double quotes',
   repeatedId: 'Where an id occurs twice, give each plant an id of its own',
   generatedId: 'Another import runs at the same time. Run the same command again',
-  reservedId: 'Import the list from a file, whose ids are known before the first one is generated',
   missingId: 'If the plants have no ids, add --by-name',
   quotedId: 'In JSON, write ids as numbers, without quotes',
   formattedId: 'Write ids in plain digits, such as 1234',
-  repeatedName: 'Where a name occurs twice, give each plant an id of its own',
   unsavedFormula: 'Open the workbook in a spreadsheet, save it, and run the command again',
-  commonName:
-    'If several plants have the name, put the id of the right one into a column or key id',
 }

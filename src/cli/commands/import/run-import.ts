@@ -12,12 +12,14 @@ import {
   assertFilesExist,
   canBeReadTwice,
   examineInputs,
+  type ImportInput,
   type ImportPlan,
   type InputReader,
   isInputError,
+  keepPipe,
   openInput,
 } from '../../../import/inputs.js'
-import { PlantNames } from '../../../import/names.js'
+import type { RecordMatcher } from '../../../import/match.js'
 import { countRejectedRecords, countStoredRecords } from '../../../import/outcomes.js'
 import { assertRejectsName, RejectsFile } from '../../../import/rejects.js'
 import { importRecords } from '../../../import/run.js'
@@ -65,15 +67,16 @@ async function useTarget(
 }
 
 async function importInputs(
-  { plan, firstReader, greatestId }: ExaminedImport,
+  { plan, firstReader, matcher }: ExaminedImport,
   { store, maxRecords, write, transaction }: ImportTarget,
   report: ImportReport,
   io: Io,
   rejectsFile?: RejectsFile,
 ): Promise<void> {
-  const names = plan.byName && (await PlantNames.read(store, greatestId, io.getStopSignal()))
+  const plants = store?.read({ signal: io.getStopSignal() }) ?? []
+  const matches = await matcher?.match(plants)
   const importInto = async (writeChanges: Store['write']) => {
-    const parts = { plan, firstReader, names, maxRecords, write: writeChanges, io }
+    const parts = { plan, firstReader, matches, maxRecords, write: writeChanges, io }
     for await (const step of importRecords(parts)) {
       rejectsFile?.append(step.rejections, step.reader)
       await report.show(step)
@@ -108,8 +111,8 @@ async function prepareRejectsFile(
 interface ExaminedImport {
   /** The options, with the answers of the dialogue. */
   plan: ImportPlan
-  /** The greatest id in the files, which `--by-name` needs. */
-  greatestId: bigint | undefined
+  /** The records that are to be matched; undefined without `--by-name`. */
+  matcher: RecordMatcher | undefined
   /** The first input. It stays open until it is imported. */
   firstReader: InputReader
   /** The rejected records and the warnings that the dialogue has printed. */
@@ -157,11 +160,14 @@ async function mayHaveIds(plan: ImportPlan, io: Io): Promise<boolean> {
 
 async function examinePlan(typedPlan: ImportPlan, io: Io): Promise<ExaminedImport> {
   assertFilesExist(typedPlan.inputs)
-  const plan = { ...typedPlan, inputs: typedPlan.inputs.map(addFingerprint) }
+  const inputs: ImportInput[] = []
+  for (const input of typedPlan.inputs.map(addFingerprint))
+    inputs.push(typedPlan.byName ? await keepPipe(input, io) : input)
+  const plan = { ...typedPlan, inputs }
   const firstReader = await openInput(assertDefined(plan.inputs[0]), plan, io)
   try {
     if (plan.rejects !== undefined) assertRejectsName(plan.rejects, firstReader)
-    return { plan, firstReader, greatestId: await examineInputs(plan, firstReader, io) }
+    return { plan, firstReader, matcher: await examineInputs(plan, firstReader, io) }
   } catch (error) {
     firstReader.close()
     throw error

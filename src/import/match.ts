@@ -1,0 +1,267 @@
+/*
+ * Decides which plant of the store each record without an id stands for (`--by-name`).
+ *
+ * All records of the inputs are added first. Then the plants of the store pass by, in the order of
+ * their ids, so the memory grows with the list, and not with the store. The decision depends only
+ * on the inputs and the store, and storing a part of the list does not change the rest:
+ * docs/design/imports.md says why this needs the whole list.
+ *
+ * Names and tags are numbered. A Map has at most 2^24 entries, so two numbers make one exact number.
+ */
+import { assertDefined } from '../errors.js'
+import type { Chunk } from '../fields/chunk.js'
+import type { FieldOptions } from '../fields/options.js'
+import { largestId } from '../plant/fields.js'
+import { foldName } from '../plant/folding.js'
+import { isInt64 } from '../plant/json.js'
+import { type NewPlant, parsePlant, type StoredPlant } from '../plant/plant.js'
+
+/**
+ * What a record without an id stands for:
+ *
+ * - `equal`: a plant that has its name and its tag.
+ * - `different`: a plant that has its name, but not its spelling or its tag.
+ * - `new`: no plant of the store. It gets the id.
+ * - `noIdLeft`: no plant of the store, and no greater id is left.
+ */
+type Match =
+  | { type: 'equal' | 'noIdLeft' }
+  | { type: 'different'; plant: StoredPlant }
+  | { type: 'new'; id: bigint }
+
+const matchTypes = ['unmatched', 'equal', 'different', 'new', 'noIdLeft'] as const
+type MatchType = (typeof matchTypes)[number]
+
+/** The matches of all records without ids. */
+export class Matches {
+  readonly #types: Uint8Array
+  readonly #ids: BigInt64Array
+  readonly #differentPlants = new Map<number, StoredPlant>()
+  #next = 0
+
+  /** How many records equal an earlier one. */
+  readonly repeatedCount: number
+  /** Whether a record of the inputs has a tag. If none has, the list says nothing about tags. */
+  readonly hasTags: boolean
+
+  constructor(recordCount: number, repeatedCount: number, hasTags: boolean) {
+    this.repeatedCount = repeatedCount
+    this.hasTags = hasTags
+    this.#types = new Uint8Array(recordCount)
+    this.#ids = new BigInt64Array(recordCount)
+  }
+
+  isMatched(record: number): boolean {
+    return this.#types[record] !== 0
+  }
+
+  set(record: number, match: Match): void {
+    this.#types[record] = matchTypes.indexOf(match.type)
+    if (match.type === 'new') this.#ids[record] = match.id
+    if (match.type === 'different') this.#differentPlants.set(record, match.plant)
+  }
+
+  /** Takes the match of the next record without an id, in the order of the inputs. */
+  take(): Match {
+    const record = this.#next
+    this.#next += 1
+    const type: MatchType = assertDefined(matchTypes[assertDefined(this.#types[record])])
+    if (type === 'different')
+      return { type, plant: assertDefined(this.#differentPlants.get(record)) }
+    if (type === 'new') return { type, id: assertDefined(this.#ids[record]) }
+    return { type: type === 'noIdLeft' ? type : 'equal' }
+  }
+}
+
+export class RecordMatcher {
+  readonly #ifExists: FieldOptions['ifExists']
+  /** The numbers of the names as they are written, and as gardeners write them. */
+  readonly #names = new Map<string, number>()
+  readonly #foldedNames = new Map<string, number>()
+  readonly #tags = new Map<string | undefined, number>()
+  /** The numbers of the written name, the folded name and the tag of each record without an id. */
+  readonly #nameOfRecord: number[] = []
+  readonly #foldedNameOfRecord: number[] = []
+  readonly #tagOfRecord: number[] = []
+  /**
+   * The last of the records that have a written name and a tag, and no plant yet, and for each of
+   * them the next one. Behind the last one comes the first.
+   */
+  readonly #lastEqual = new Map<number, number>()
+  readonly #nextEqual: number[] = []
+  /** The plants for which records with ids stand. */
+  readonly #claims = new Set<bigint | string>()
+  /** The plants that have the name of a record, and equal none. */
+  readonly #otherPlants: StoredPlant[] = []
+  #greatestId: bigint | undefined
+  #hasTags = false
+  #repeatedCount = 0
+
+  constructor({ ifExists }: Pick<FieldOptions, 'ifExists'>) {
+    this.#ifExists = ifExists
+  }
+
+  /** Adds the records of an input, one chunk after the other. */
+  addChunk(chunk: Chunk): void {
+    for (const [index, id] of chunk.ids.entries()) {
+      if ((chunk.tags[index] ?? undefined) !== undefined) this.#hasTags = true
+      if (isInt64(id)) this.#addClaim(id, chunk.names[index])
+      const plant = parseWithoutId(chunk, index)
+      if (plant) this.#addRecord(plant)
+    }
+  }
+
+  /** Without `update`, a record whose plant has another name is rejected or skipped. */
+  #addClaim(id: bigint, name: unknown): void {
+    this.#raiseGreatestId(id)
+    if (this.#ifExists === 'update') this.#claims.add(id)
+    else if (typeof name === 'string') this.#claims.add(formatClaim(id, name))
+  }
+
+  #isClaimed({ id, name }: StoredPlant): boolean {
+    return (
+      this.#claims.size > 0 &&
+      this.#claims.has(this.#ifExists === 'update' ? id : formatClaim(id, name))
+    )
+  }
+
+  #raiseGreatestId(id: bigint): void {
+    if (this.#greatestId === undefined || id > this.#greatestId) this.#greatestId = id
+  }
+
+  #addRecord({ name, tag }: NewPlant): void {
+    const record = this.#nameOfRecord.length
+    const nameNumber = addNumber(this.#names, name)
+    const tagNumber = addNumber(this.#tags, tag)
+    this.#nameOfRecord.push(nameNumber)
+    this.#foldedNameOfRecord.push(addNumber(this.#foldedNames, foldName(name)))
+    this.#tagOfRecord.push(tagNumber)
+    const key = joinNumbers(nameNumber, tagNumber)
+    const last = this.#lastEqual.get(key)
+    this.#lastEqual.set(key, record)
+    if (last === undefined) {
+      this.#nextEqual.push(record)
+      return
+    }
+    this.#repeatedCount += 1
+    this.#nextEqual.push(assertDefined(this.#nextEqual[last]))
+    this.#nextEqual[last] = record
+  }
+
+  /** @param plants all plants of the store, in the order of their ids */
+  async match(
+    plants: AsyncIterable<readonly StoredPlant[]> | Iterable<readonly StoredPlant[]>,
+  ): Promise<Matches> {
+    const matches = new Matches(this.#nameOfRecord.length, this.#repeatedCount, this.#hasTags)
+    for await (const page of plants) for (const plant of page) this.#matchEqual(plant, matches)
+    this.#matchDifferent(matches)
+    this.#matchNew(matches)
+    return matches
+  }
+
+  #matchEqual(plant: StoredPlant, matches: Matches): void {
+    const { id, name } = plant
+    this.#raiseGreatestId(id)
+    if (this.#isClaimed(plant)) return
+    const record = this.#takeEqual(plant)
+    if (record !== undefined) matches.set(record, { type: 'equal' })
+    else if (this.#foldedNames.has(foldName(name))) this.#otherPlants.push(plant)
+  }
+
+  /** Takes the first record that equals a plant, and has none yet. */
+  #takeEqual({ name, tag }: StoredPlant): number | undefined {
+    const nameNumber = this.#names.get(name)
+    const tagNumber = this.#findTag(tag)
+    if (nameNumber === undefined || tagNumber === undefined) return undefined
+    const key = joinNumbers(nameNumber, tagNumber)
+    const last = this.#lastEqual.get(key)
+    if (last === undefined) return undefined
+    const record = assertDefined(this.#nextEqual[last])
+    if (record === last) this.#lastEqual.delete(key)
+    else this.#nextEqual[last] = assertDefined(this.#nextEqual[record])
+    return record
+  }
+
+  #findTag(tag: string | undefined): number | undefined {
+    return this.#tags.get(this.#hasTags ? tag : undefined)
+  }
+
+  /** Pairs the other plants with records of their names: first by equal tags, then in order. */
+  #matchDifferent(matches: Matches): void {
+    const plantsByTag = new Map<number, StoredPlant[]>()
+    const plantsByName = new Map<number, StoredPlant[]>()
+    // The first plant of each list is taken first, which is its last item.
+    for (const plant of this.#otherPlants.toReversed()) {
+      const nameNumber = assertDefined(this.#foldedNames.get(foldName(plant.name)))
+      const tagNumber = this.#findTag(plant.tag)
+      addToList(plantsByName, nameNumber, plant)
+      if (tagNumber !== undefined) addToList(plantsByTag, joinNumbers(nameNumber, tagNumber), plant)
+    }
+    const pairedPlants = new Set<StoredPlant>()
+    const pair = (findPlants: (record: number) => StoredPlant[] | undefined) => {
+      for (const record of this.#nameOfRecord.keys()) {
+        const plants = matches.isMatched(record) ? undefined : findPlants(record)
+        let plant = plants?.pop()
+        while (plant && pairedPlants.has(plant)) plant = plants?.pop()
+        if (!plant) continue
+        pairedPlants.add(plant)
+        matches.set(record, { type: 'different', plant })
+      }
+    }
+    const getName = (record: number) => assertDefined(this.#foldedNameOfRecord[record])
+    const getTag = (record: number) => assertDefined(this.#tagOfRecord[record])
+    pair((record) => plantsByTag.get(joinNumbers(getName(record), getTag(record))))
+    pair((record) => plantsByName.get(getName(record)))
+  }
+
+  /** Gives the remaining records ids above all ids of the store and of the inputs. */
+  #matchNew(matches: Matches): void {
+    let lastId = this.#greatestId ?? 0n
+    for (const record of this.#nameOfRecord.keys()) {
+      if (matches.isMatched(record)) continue
+      if (lastId === largestId) {
+        matches.set(record, { type: 'noIdLeft' })
+        continue
+      }
+      lastId += 1n
+      matches.set(record, { type: 'new', id: lastId })
+    }
+  }
+}
+
+/**
+ * Parses a record without an id, which a match may be taken for.
+ *
+ * @returns the fields with an id that means nothing; undefined for any other record, and if the
+ *   fields are not valid
+ */
+export function parseWithoutId(
+  { ids, names, tags, problems }: Chunk,
+  index: number,
+): NewPlant | undefined {
+  if (problems.has(index) || (ids[index] ?? null) !== null) return undefined
+  return parsePlant({ id: 0n, name: names[index], tag: tags[index] ?? undefined })
+}
+
+function formatClaim(id: bigint, name: string): string {
+  return `${id} ${foldName(name)}`
+}
+
+/** @returns the number of the key, which is added with the next number if it is new */
+function addNumber<Key extends string | undefined>(numbers: Map<Key, number>, key: Key): number {
+  const number = numbers.get(key) ?? numbers.size
+  // In V8, a substring keeps the string from which it was cut in memory, here a block of the input.
+  // A copy does not.
+  if (number === numbers.size) numbers.set((key && Buffer.from(key).toString()) as Key, number)
+  return number
+}
+
+function joinNumbers(first: number, second: number): number {
+  return first * 2 ** 24 + second
+}
+
+function addToList(lists: Map<number, StoredPlant[]>, key: number, plant: StoredPlant): void {
+  const list = lists.get(key)
+  if (list) list.push(plant)
+  else lists.set(key, [plant])
+}
