@@ -101,7 +101,6 @@ function describeArgument(argument: Argument): object {
 }
 
 function describeOption(option: Option, command: Command): object {
-  const excludedOptions = command.options.filter((other) => excludesEachOther(option, other))
   return {
     name: option.long,
     flags: option.flags,
@@ -109,20 +108,22 @@ function describeOption(option: Option, command: Command): object {
     takesValue: option.required,
     choices: option.argChoices,
     default: option.defaultValueDescription ?? option.defaultValue,
-    excludes: excludedOptions.length > 0 ? excludedOptions.map(({ long }) => long) : undefined,
+    excludes: command.options
+      .filter((other) => option !== other && excludesEachOther(option, other))
+      .map(({ long }) => long),
   }
 }
 
 /** Whether only one of two options may be given, such as `--dry-run` and `--atomic`. */
 function excludesEachOther(option: Option, other: Option): boolean {
-  const [name, otherName] = [option.attributeName(), other.attributeName()]
-  const isNegation = name === otherName && option !== other
   return (
-    isNegation || getConflicts(option).includes(otherName) || getConflicts(other).includes(name)
+    listExcludedNames(option).includes(other.attributeName()) ||
+    listExcludedNames(other).includes(option.attributeName())
   )
 }
 
-/** Commander's types lack this property, which `conflicts` sets. */
-function getConflicts(option: Option): readonly string[] {
-  return (option as Option & { conflictsWith: readonly string[] }).conflictsWith
+/** An option excludes its negation, which has the same name. Commander's types lack the others. */
+function listExcludedNames(option: Option): string[] {
+  const { conflictsWith } = option as Option & { conflictsWith: readonly string[] }
+  return [option.attributeName(), ...conflictsWith]
 }
