@@ -25,17 +25,14 @@ export function formatMarkdown(markdown: string, width: number, formatLink: Form
   const formatBlock = ({ code, table, level = '', title, text = '' }: Block) => {
     if (code !== undefined) return code.replaceAll(/^(?=.)/gm, '  ')
     if (table !== undefined) return formatTable(formatInline(table), width)
-    if (title !== undefined) return formatHeading(formatInline(title), level.length)
+    if (title !== undefined)
+      return `${title}\n${'=-~'.charAt(level.length - 1).repeat(title.length)}`
     return formatText(formatInline(text), width)
   }
   return markdown
     .replaceAll(invisible, '')
     .replaceAll(block, (...match) => formatBlock(match.at(-1) as Block))
     .replaceAll('\u00a0', ' ')
-}
-
-function formatHeading(title: string, level: number): string {
-  return `${title}\n${'=-~'.charAt(level - 1).repeat(title.length)}`
 }
 
 /** Wraps a line below its beginning, or below the text of the item of a list. */
