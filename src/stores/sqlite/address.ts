@@ -28,7 +28,7 @@ export async function parseSqlite(
   if (unknownScheme.test(path))
     throw createAddressError(source, 'has a scheme that is not supported')
   const isService = hostWithPort.test(path)
-  const isUrlLike = !isRooted(path) && mistypedUrl.test(path)
+  const isUrlLike = !rootedPath.test(path) && mistypedUrl.test(path)
   const isName = path === text && !fileLikePath.test(path)
   if (isService || isUrlLike || isName)
     throw createAddressError(
@@ -38,10 +38,6 @@ export async function parseSqlite(
     )
   if (namesFolder(path)) throw createAddressError(source, finalSlashProblem, fileHint)
   return { scheme: 'sqlite', name: resolvePath(path), isDefault: false }
-}
-
-function isRooted(path: string): boolean {
-  return rootedPath.test(path) || (isWindows && rootedWindowsPath.test(path))
 }
 
 /**
@@ -59,9 +55,10 @@ function createDefaultAddress(path: string): SqliteAddress {
 
 const fileUrl = /^(?:file:|sqlite:\/\/)/i
 
-/** This is true for `/`, `./`, `../` and `~`, but not for `//`, which may begin a URL. */
-const rootedPath = /^(?:\.{0,2}\/(?!\/)|~)/
-const rootedWindowsPath = /^(?:\.{0,2}\\|[a-z]:[\\/])/i
+/** Matches `/`, `./`, `../` and `~`, on Windows also `.\\` and `C:\\`, but not `//` as in a URL. */
+const rootedPath = isWindows
+  ? /^(?:\.{0,2}\/(?!\/)|~|\.{0,2}\\|[a-z]:[\\/])/i
+  : /^(?:\.{0,2}\/(?!\/)|~)/
 
 const hostWithPort = /^(?:\[[\da-f:.]+\]|[\w.-]+):\d+(?:\/|$)/i
 
