@@ -118,7 +118,7 @@ describe('an import that ends at a service is continued by the same command, if'
 
   test('the responses to the last creates of a chunk are lost', async () => {
     const { service, user, mend } = await illService(() => 'lose', { start: lines.length - 4 })
-    const first = await user.import(`${all} --timeout 1s`)
+    const first = await user.import(`${all} --timeout 4s`)
     expect(first).toMatchObject({ code: 5, created: lines.length - 4, unknown: 4 })
     mend()
     expect(await user.import(all)).toMatchObject(complete)
