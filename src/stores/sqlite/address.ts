@@ -55,7 +55,7 @@ function createDefaultAddress(path: string): SqliteAddress {
 
 const fileUrl = /^(?:file:|sqlite:\/\/)/i
 
-/** Matches `/`, `./`, `../` and `~`, on Windows also `.\\` and `C:\\`, but not `//` as in a URL. */
+/** Matches `/`, `./`, `../` and `~`, on Windows also `.\` and `C:\`, but not `//` as in a URL. */
 const rootedPath = isWindows
   ? /^(?:\.{0,2}\/(?!\/)|~|\.{0,2}\\|[a-z]:[\\/])/i
   : /^(?:\.{0,2}\/(?!\/)|~)/
