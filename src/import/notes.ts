@@ -100,7 +100,6 @@ export class InputNotes {
   }
 }
 
-/** An input may have millions of names that are not read. */
 function addName(names: Set<string>, name: string): void {
   if (names.size < maxUnreadNames) names.add(shorten(name))
 }
