@@ -252,11 +252,23 @@ describe('restore', () => {
     for (const path of kept) expect(await listOf(path)).toBe(moss + fern)
   })
 
-  test('brings back the tokens, and keeps those of a store without plants', async () => {
-    await user.run('tokens create --note new --store ./other.db')
-    const { kept } = JSON.parse((await user.run('restore plants.bak --store ./other.db')).out)
-    expect((await user.run('tokens list --store ./other.db')).out).toBe('')
-    expect((await user.run(`tokens list --store ${kept}`)).out).toContain('"note":"new"')
+  test('brings back the tokens into a store without any', async () => {
+    await user.run('tokens create --note old')
+    await user.run('backup plants.bak')
+    await user.run('restore plants.bak --store ./other.db')
+    expect((await user.run('tokens list --store ./other.db')).out).toContain('"note":"old"')
+  })
+
+  test('leaves a store the tokens that it has, also if all are revoked', async () => {
+    await user.run('tokens create --note old')
+    await user.run('backup plants.bak')
+    await user.run('tokens revoke old')
+    const tokens = await user.run('tokens list')
+    await user.run('create', { stdin: ivy })
+    const { kept } = JSON.parse((await user.run('restore plants.bak --yes')).out)
+    expect(await user.run('tokens list')).toEqual(tokens)
+    expect(await listOf('local')).toBe(moss + fern)
+    expect(await user.run(`tokens list --store ${kept}`)).toEqual(tokens)
   })
 
   test('waits for a writer, as long as --timeout says', async () => {

@@ -15,7 +15,7 @@ interface RestoreOptions extends GlobalOptions {
 export function define(command: PlantsCommand): void {
   command
     .description(
-      'Replace the contents of the store with those of a backup. The previous contents are kept in a file next to the store.',
+      'Replace the plants of the store with those of a backup. A store without tokens also gets the tokens of the backup. The previous contents are kept in a file next to the store.',
     )
     .argument('<file>', 'file that plants backup created', parseBackupPath)
     .option('--dry-run', 'check the backup and count its plants, without restoring it')

@@ -224,7 +224,8 @@ export async function checkBackup({ name }: SqliteAddress, file: string, options
 }
 
 /**
- * Restores a backup, after it has backed up the previous contents of the store.
+ * Restores a backup, after it has backed up the previous contents of the store. A store that has
+ * tokens keeps them.
  *
  * @param file must have passed `checkBackup`
  * @param restoreTime is a part of the name of the file with the previous contents
@@ -253,7 +254,10 @@ export async function restoreStore(
         // Before this, another program may have created the file, which must not be deleted.
         previousContents = previousFile
       }
-      for (const [table, columns] of Object.entries(tables)) {
+      const { tokens: _, ...otherTables } = tables
+      // A token that was revoked after the backup must not become valid again.
+      const hasTokens = db.prepare('SELECT 1 FROM main.tokens LIMIT 1').get() !== undefined
+      for (const [table, columns] of Object.entries(hasTokens ? otherTables : tables)) {
         const rows = `(${columns}) SELECT ${columns} FROM copy.${table}`
         db.exec(`DELETE FROM main.${table}; INSERT INTO main.${table} ${rows}`)
         await checkSignal(signal)

@@ -65,6 +65,23 @@ test('no plant that was acknowledged is lost while a restore replaces the store'
   expect(now.filter((id) => !isNew(id))).toHaveLength(20_001)
 })
 
+test('a restore under a service leaves a token invalid that was revoked after the backup', async () => {
+  const sandbox = new Sandbox()
+  await sandbox.spawn('create --id 1 --name Fern')
+  const createToken = async (note: string) =>
+    (await sandbox.spawn(`tokens create --note ${note}`)).out.trim()
+  const [kept, lost] = [await createToken('kept'), await createToken('lost')]
+  await sandbox.spawn('backup plants.bak')
+  const { address } = await serve(['--store', sandbox.store], { folder: sandbox.home, env: {} })
+  await sandbox.spawn('tokens revoke lost')
+  await sandbox.spawn('create --id 2 --name Moss')
+  expect(await sandbox.spawn('restore plants.bak --yes')).toMatchObject({ code: 0 })
+  const countWith = (token: string) =>
+    sandbox.spawn(`count --store ${address}`, { env: { PLANTS_TOKEN: token } })
+  expect(await countWith(lost)).toMatchObject({ code: 3, out: '' })
+  expect(await countWith(kept)).toMatchObject({ code: 0, out: '1\n' })
+})
+
 test('a restore does not replace a copy of a backup once a service uses it', async () => {
   const sandbox = new Sandbox()
   for (const line of ['create --id 1 --name Fern', 'tokens create', 'backup plants.bak'])
