@@ -3,9 +3,9 @@ import { idRule } from '../plant/fields.js'
 import { isObject, parseJson } from '../plant/json.js'
 import { parseDecimalId } from '../plant/plant.js'
 import { isPlainWord, shorten } from '../platform/escape.js'
+import { GrowingBuffer } from '../platform/growing-buffer.js'
 import type { Io } from '../platform/io.js'
-import { joinWholeLines } from '../platform/lines.js'
-import { createUtf8Decoder, explainRead, maxDocumentBytes } from '../platform/text-files.js'
+import { decodeUtf8, explainRead, maxDocumentBytes } from '../platform/text-files.js'
 
 export const quotesHint = 'Put a text with spaces in quotes, as in: "Tree fern"'
 
@@ -84,17 +84,26 @@ function parseIdLine(text: string, lineNumber: number): bigint {
  * would delete plant 7.
  */
 async function* readStdinLines(io: Io): AsyncGenerator<string> {
-  const decode = createUtf8Decoder('Stdin')
-  const createTooLongError = () =>
-    createInputError('A line of stdin is longer than a plant can be', linesHint)
-  const maxBytes = 6 * maxDocumentBytes // JSON may escape each byte in six, such as \u0041.
+  const decode = (bytes: Buffer) => decodeUtf8(bytes, 'Stdin')
+  let remainder = new GrowingBuffer()
   try {
-    for await (const block of joinWholeLines(io.stdin.readChunks(), {
-      maxBytes,
-      createTooLongError,
-    }))
-      yield* decode(block).replace(/\n$/, '').split('\n')
+    for await (const { buffer, byteOffset, byteLength } of io.stdin.readChunks()) {
+      const block = Buffer.from(buffer, byteOffset, byteLength)
+      const end = block.lastIndexOf('\n') + 1
+      if (end > 0) {
+        const lines = Buffer.concat([remainder.bytes, block.subarray(0, end - 1)])
+        yield* decode(lines).split('\n')
+        remainder = new GrowingBuffer()
+      }
+      remainder.append(block.subarray(end))
+      if (remainder.length > maxLineBytes)
+        throw createInputError('A line of stdin is longer than a plant can be', linesHint)
+    }
+    if (remainder.length > 0) yield decode(remainder.bytes)
   } catch (error) {
     throw explainRead('-', error, linesHint)
   }
 }
+
+/** JSON may escape each byte of a plant in six, such as `\u0041`. */
+const maxLineBytes = 6 * maxDocumentBytes

@@ -37,7 +37,7 @@ export async function readText(path: string, io: Io, hint: string): Promise<stri
   } catch (error) {
     throw explainRead(path, error, hint)
   }
-  return createUtf8Decoder(source)(Buffer.concat(parts))
+  return decodeUtf8(Buffer.concat(parts), source)
 }
 
 /** Reads a file as UTF-8, and replaces bytes that are not UTF-8 by U+FFFD. */
@@ -65,22 +65,16 @@ const readHints: Record<string, string> = {
 }
 
 /**
- * Creates a decoder of UTF-8 that removes a byte order mark at the start.
+ * Decodes UTF-8, and removes a byte order mark at the start.
  *
- * @returns a function that throws `input` for bytes that are not UTF-8
+ * @throws {PlantsError} `input` for bytes that are not UTF-8
  */
-export function createUtf8Decoder(source: string): (bytes: Uint8Array, isLast?: boolean) => string {
-  const decoder = new TextDecoder('utf-8', { fatal: true })
-  return (bytes, isLast = true) => {
-    try {
-      return decoder.decode(bytes, { stream: !isLast })
-    } catch (error) {
-      if (getSystemCode(error) !== 'ERR_ENCODING_INVALID_ENCODED_DATA') throw error
-      throw createInputError(
-        `${source} is not UTF-8`,
-        'Convert it to UTF-8, and run the command again',
-        error,
-      )
-    }
+export function decodeUtf8(bytes: Uint8Array, source: string): string {
+  try {
+    return new TextDecoder('utf-8', { fatal: true }).decode(bytes)
+  } catch (error) {
+    if (getSystemCode(error) !== 'ERR_ENCODING_INVALID_ENCODED_DATA') throw error
+    const hint = 'Convert it to UTF-8, and run the command again'
+    throw createInputError(`${source} is not UTF-8`, hint, error)
   }
 }
