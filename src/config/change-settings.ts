@@ -14,7 +14,7 @@ import { acquireLock } from '../platform/file-lock.js'
 import { makeFolder, resolveLink } from '../platform/files.js'
 import type { Io } from '../platform/io.js'
 import type { Address } from '../stores/address.js'
-import { describeKindsWith, findKind, hasCapability } from '../stores/kinds.js'
+import { findKind, hasCapability } from '../stores/kinds.js'
 import { getSetting, listSettings, type SettingName } from './setting-table.js'
 import { findSettingsPath, readSettings } from './settings-file.js'
 import type { SavedSettings, SavedStore } from './settings-schema.js'
@@ -132,10 +132,9 @@ export function assertStoreName(name: string): void {
  */
 export function assertSettingsFor(address: Address, saved: SavedStore): void {
   for (const name of listSettings('store')) {
-    const { needs } = getSetting(name)
-    if (saved[name] === undefined || needs === undefined || hasCapability(address, needs)) continue
-    const kinds = describeKindsWith(needs)
-    const message = `--${name} is for ${kinds}, and ${address.name} is ${findKind(address).noun}`
+    const { isForServices = false } = getSetting(name)
+    if (saved[name] === undefined || !isForServices || hasCapability(address, 'token')) continue
+    const message = `--${name} is for a service, and ${address.name} is ${findKind(address).noun}`
     throw createUsageError(message, `Leave --${name} out`)
   }
 }

@@ -6,7 +6,7 @@ import { createUsageError, PlantsError } from '../errors.js'
 import { isPlainWord } from '../platform/escape.js'
 import type { Io } from '../platform/io.js'
 import { type Address, addressForms } from '../stores/address.js'
-import { findKind, parseAddress } from '../stores/kinds.js'
+import { parseAddress } from '../stores/kinds.js'
 import {
   getSetting,
   type SettingName,
@@ -185,8 +185,7 @@ export async function formatStore(
   try {
     // The variables are left out, because a wrong PGPORT would hide an address that is correct.
     const address = await resolveAddress(storeValue, '', io, { env: {} })
-    const mayHavePassword = findKind(address).credential === 'password'
-    return mayHavePassword ? address.name : storeValue
+    return 'password' in address ? address.name : storeValue
   } catch (error) {
     if (error instanceof PlantsError) return '***'
     throw error

@@ -1,4 +1,3 @@
-import type { Capability } from '../stores/kinds.js'
 import { parseNonEmptyString, parseOutput, parseSwitch, parseTimeout } from './option-values.js'
 
 /*
@@ -43,7 +42,7 @@ const settingsTable = {
     variable: 'PLANTS_ALLOW_HTTP',
     scopes: ['store'],
     parse: parseSwitch,
-    needs: 'token',
+    isForServices: true,
     isSwitch: true,
     default: 'false',
     description: 'send the token to other machines without TLS',
@@ -51,7 +50,7 @@ const settingsTable = {
   'token-command': {
     scopes: ['store'],
     parse: (source, rawValue) => parseNonEmptyString(source, rawValue.trim()),
-    needs: 'token',
+    isForServices: true,
     default: { label: 'none' },
     description: 'shell command that prints the token',
   },
@@ -74,8 +73,8 @@ interface Setting {
   description: string
   /** The setting is saved as true or false, not as a string. */
   isSwitch?: boolean
-  /** The setting has an effect only on stores with this capability. */
-  needs?: Capability
+  /** The setting has an effect only on stores that ask for a token. */
+  isForServices?: boolean
 }
 
 /** A setting of the user is saved for all stores, and a setting of a store with one of them. */

@@ -5,7 +5,7 @@ import { postgresKind } from './postgres/kind.js'
 import { sqliteKind } from './sqlite/kind.js'
 import { type Capabilities, MissingCapability, type StoreKind } from './store-kind.js'
 
-export type Capability = keyof Capabilities
+type Capability = keyof Capabilities
 
 /**
  * An address belongs to the first of these kinds that matches it. The file is the last kind,
@@ -42,14 +42,6 @@ export async function parseAddress(
 
 export function hasCapability(address: Address, capability: Capability): boolean {
   return !(findKind(address).capabilities[capability] instanceof MissingCapability)
-}
-
-/** Joins the nouns of the kinds that have a capability, such as "a file or a database". */
-export function describeKindsWith(capability: Capability): string {
-  const capableKinds = Object.values(kinds).filter(
-    ({ capabilities }) => !(capabilities[capability] instanceof MissingCapability),
-  )
-  return capableKinds.map(({ noun }) => noun).join(' or ')
 }
 
 /** @throws {PlantsError} `usage` if the kind of the address lacks the capability */

@@ -17,11 +17,6 @@ import type { DirectStore, Store } from './store.js'
 export interface StoreKind<A extends Address = Address> {
   /** Messages name the kind by this, such as "a file". */
   readonly noun: string
-  /**
-   * The credential that a store of this kind requires. An address may contain a password, but no
-   * token.
-   */
-  readonly credential: 'token' | 'password' | undefined
   readonly capabilities: CapabilityOffers<A>
 
   /** Returns true if the user means an address of this kind, even if the address is not valid. */

@@ -94,10 +94,9 @@ async function formatSavedStore(
   const { warnOfExposure } = await import('../store-access.js')
   await warnOfExposure(address, reporter)
   if (text === 'local' || isStoreName(text)) return text
-  const { credential, format } = findKind(address)
-  const isFile = credential === undefined
+  const { capabilities, format } = findKind(address)
   // A path may be mistyped, and a create would then make a new store there.
-  if (isFile && !existsSync(address.name))
+  if ('isCreatedOnOpen' in capabilities.direct && !existsSync(address.name))
     await reporter.warn(`${createNoStoreError(address).message} yet`)
   return format(address)
 }

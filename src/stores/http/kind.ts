@@ -9,7 +9,6 @@ const needsDirectAccess = new MissingCapability(
 
 export const httpKind: StoreKind<HttpAddress> = {
   noun: 'a service',
-  credential: 'token',
   capabilities: {
     direct: needsDirectAccess,
     backup: needsDirectAccess,

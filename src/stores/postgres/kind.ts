@@ -10,7 +10,6 @@ const hasOwnBackups = 'which has backups of its own'
 
 export const postgresKind: StoreKind<PostgresAddress> = {
   noun: 'a database',
-  credential: 'password',
   capabilities: {
     direct: { createOpener, countServers: ({ hosts }) => hosts.length },
     backup: new MissingCapability(hasOwnBackups, 'Use pg_dump'),

@@ -8,7 +8,6 @@ import {
 
 export const sqliteKind: StoreKind<SqliteAddress> = {
   noun: 'a file',
-  credential: undefined,
   capabilities: {
     direct: { createOpener, countServers: () => 1, isCreatedOnOpen: true },
     backup: {
