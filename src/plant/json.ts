@@ -140,10 +140,16 @@ export function toWireJson(fields: object): string {
   if (plant !== undefined) return plant
   const members = Object.entries(fields).flatMap(([key, value]) => {
     if (value === undefined) return []
-    const json = typeof value === 'bigint' ? String(value) : JSON.stringify(value)
-    return `${JSON.stringify(key)}:${json}`
+    return `${JSON.stringify(key)}:${formatValue(value)}`
   })
   return `{${members.join()}}`
+}
+
+/** `JSON.stringify` would reject the id of a plant in an object. */
+function formatValue(value: unknown): string {
+  if (typeof value === 'bigint') return String(value)
+  const plant = isObject(value) ? formatPlant(value, JSON.stringify) : undefined
+  return plant ?? JSON.stringify(value)
 }
 
 /**

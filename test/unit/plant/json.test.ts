@@ -98,8 +98,10 @@ test('the JSON that is written has no character that controls a terminal', () =>
 test('a plant is written as JSON in the same way as any other object', () =>
   check(700, [generateInt64(), text, fc.option(text)], (id, name, tag) => {
     const plant = { id, name, ...(tag !== null && { tag }) }
-    for (const write of [toJson, toWireJson])
+    for (const write of [toJson, toWireJson]) {
       expect(`${write(plant).slice(0, -1)},"other":1}`).toBe(write({ ...plant, other: 1n }))
+      expect(write({ plant })).toBe(`{"plant":${write(plant)}}`)
+    }
   }))
 
 /** The value of a JSON number by exact arithmetic, for exponents that are small. */
