@@ -15,8 +15,13 @@ interface Counts {
   rejected?: Record<number, number>
 }
 
+/** Parses the summary of an import, which a dry run prints below its changes. */
+function parseSummary(out: string) {
+  return JSON.parse(out.trimEnd().split('\n').at(-1) ?? '')
+}
+
 export function parseCounts(out: string): Counts {
-  const { rejected, reasons = {}, rejects: _, ...counts } = JSON.parse(out)
+  const { rejected, reasons = {}, rejects: _, ...counts } = parseSummary(out)
   expect(Object.values<number>(reasons).reduce((sum, count) => sum + count, 0)).toBe(rejected)
   const positiveCounts = Object.entries(counts).filter(([, count]) => count !== 0)
   return { ...Object.fromEntries(positiveCounts), ...(rejected > 0 && { rejected: reasons }) }
@@ -36,7 +41,7 @@ export class ImportSandbox extends Sandbox {
     })
     if (code === 0 || code === 6) expect(out).not.toBe('')
     if (out === '') return { code, err }
-    return { code, ...parseCounts(out), rejects: JSON.parse(out).rejects, err }
+    return { code, ...parseCounts(out), rejects: parseSummary(out).rejects, err }
   }
 
   async list(): Promise<string> {

@@ -172,6 +172,32 @@ test('a dialogue names the merged cells of a workbook once, before its last ques
   expect([code, screen.match(/has merged cells/g)]).toEqual([0, ['has merged cells']])
 })
 
+test('the preview of a dialogue shows some rows of each kind, and how many more there are', async () => {
+  const buildRows = (from: number, count: number, suffix = '') =>
+    Array.from({ length: count }, (_, index) => `${from + index};Rosa ${from + index}${suffix};\n`)
+  const header = 'Nr.;Botanischer Name;Standort\n'
+  const user = createSandboxWithFile(header + buildRows(1, 12).join(''))
+  await user.run(['import', 'list.csv', '--map', 'id=Nr.,name=Botanischer Name'])
+  const rejected = buildRows(51, 8).map((row) => `x${row}`)
+  const rows = [...buildRows(101, 20), ...buildRows(1, 12, 'a'), ...rejected]
+  user.write('list.csv', header + rows.join(''))
+  const args = ['import', 'list.csv', '--if-exists', 'update', '-o', 'ndjson']
+  const session = user.terminal(args, noColor)
+  await session.answer(...columnsByHand)
+  await session.waitForText('Import 32 plants?')
+  const preview = session.screen
+  const count = (pattern: RegExp) => preview.match(pattern)?.length
+  expect([count(/Would update/g), count(/Would create/g), count(/x5\d/g)]).toEqual([5, 5, 5])
+  expect(preview).toMatch(/3 more.*Would update.*7 more.*Would create.*15 more/s)
+  session.type(enter)
+  const { code, screen } = await session.ended
+  expect([code, screen.match(/"(?:dryRun|change)"/g), screen.match(/x5\d/g)?.length]).toEqual([
+    6,
+    null,
+    8,
+  ])
+})
+
 test('an import with --atomic asks before its transaction begins', async () => {
   const user = createSandboxWithFile(table)
   const session = user.terminal('import list.csv --atomic', noColor)

@@ -24,7 +24,7 @@ describe('a service that can be read', () => {
   test('is not compared with a plant that the token may not read', async () => {
     const stdin = `${fern}\n`
     const { out, lines } = await runCommandAt(
-      'import --dry-run',
+      'import --dry-run -o json',
       { 'GET /plants/0': [denied] },
       { stdin },
     )

@@ -8,24 +8,28 @@ import {
 } from '../../../import/outcomes.js'
 import type { RejectsFile } from '../../../import/rejects.js'
 import type { ImportStep } from '../../../import/run.js'
-import {
-  describeChange,
-  describeIgnoredFields,
-  describePlant,
-  ignoreClosedPipe,
-  writeStdout,
-} from '../../../output/output.js'
+import { describeIgnoredFields, ignoreClosedPipe } from '../../../output/output.js'
 import { Progress } from '../../../output/progress.js'
-import { formatPlantCount, groupDigits, haveEqualNameAndTag } from '../../../plant/plant.js'
-import type { Outcome } from '../../../stores/change.js'
+import { formatPlantCount, groupDigits } from '../../../plant/plant.js'
 import type { CommandContext } from '../../context.js'
+import {
+  type DryRunChanges,
+  describeMore,
+  maxShownChanges,
+  showDryRunChanges,
+} from './dry-run-changes.js'
 import { chooseOutcomeHint, findHintCause, type HintCause } from './outcome-hints.js'
 
-/**
- * The number of rejected records, and of changes of a dry run, that are printed for people.
- * Programs get all of them.
- */
+/** The number of rejected records that are printed for people. Programs get all of them. */
 const maxShown = 20
+
+interface ReportOptions {
+  rejectsFile?: RejectsFile | undefined
+  /** What the dialogue has printed, and is not printed again; undefined without a dialogue. */
+  shownLines?: Set<string> | undefined
+  /** Whether the dialogue shows what the import would do. */
+  isPreview?: boolean
+}
 
 /** Prints the progress, the rejected records and the summary of an import. */
 export class ImportReport {
@@ -39,18 +43,19 @@ export class ImportReport {
   isComplete = false
   /** How many records were rejected for each cause. */
   readonly #causeCounts = new Map<HintCause, number>()
-  /** What the dialogue has printed, and is not printed again; undefined without a dialogue. */
   readonly #shownLines: Set<string> | undefined
+  readonly #isPreview: boolean
+  readonly #maxRejections: number
   #shownRejectionCount = 0
   /** How many rejected records were not printed, because there are too many. */
   #unlistedRejectionCount = 0
-  #shownChangeCount = 0
+  /** Undefined before the first step. */
+  #changes: DryRunChanges | undefined
 
   constructor(
     plan: ImportPlan,
     context: CommandContext,
-    rejectsFile: RejectsFile | undefined,
-    shownLines?: Set<string>,
+    { rejectsFile, shownLines, isPreview = false }: ReportOptions,
   ) {
     const { io, reporter } = context
     this.#plan = plan
@@ -58,6 +63,9 @@ export class ImportReport {
     this.#rejectsFile = rejectsFile
     this.#progress = new Progress(io, reporter.showsProgress, 0)
     this.#shownLines = shownLines
+    this.#isPreview = isPreview
+    const maxForReader = reporter.isJson ? Infinity : maxShown
+    this.#maxRejections = isPreview ? maxShownChanges : maxForReader
   }
 
   /** How many records have each outcome. */
@@ -85,8 +93,7 @@ export class ImportReport {
       const cause = findHintCause(rejection)
       this.#causeCounts.set(cause, (this.#causeCounts.get(cause) ?? 0) + 1)
     }
-    const maxRejections = reporter.isJson ? Infinity : maxShown - this.#shownRejectionCount
-    const shownRejections = rejections.slice(0, maxRejections)
+    const shownRejections = rejections.slice(0, this.#maxRejections - this.#shownRejectionCount)
     this.#shownRejectionCount += shownRejections.length
     this.#unlistedRejectionCount += rejections.length - shownRejections.length
     const newRejections = shownRejections.filter(({ line, message }) =>
@@ -98,7 +105,9 @@ export class ImportReport {
         newRejections.map(({ line, error, message }) => ({ error, message, file, line })),
       )
     }
-    if (this.#plan.dryRun) await this.#writeChanges(outcomes)
+    if (!this.#plan.dryRun) return
+    this.#changes ??= await showDryRunChanges(this.#context, this.#isPreview)
+    await this.#changes?.add(outcomes)
   }
 
   #isNewLine(line: string): boolean {
@@ -111,32 +120,14 @@ export class ImportReport {
     if (this.#isNewLine(text)) await this.#context.reporter.warn(text, label)
   }
 
-  async #writeChanges(outcomes: readonly Outcome[]): Promise<void> {
-    const { output, reporter, io } = this.#context
-    if (output !== 'text' || reporter.isQuiet) return
-    const style = await this.#context.createStreamStyle()
-    for (const outcome of outcomes) {
-      if (this.#shownChangeCount === maxShown) return
-      if (!('plant' in outcome)) continue
-      const { plant } = outcome
-      const before = outcome.type === 'updated' ? outcome.before : undefined
-      if (before && haveEqualNameAndTag(before, plant)) continue
-      const line = before
-        ? describeChange('Would update', before, plant, style)
-        : `Would create ${describePlant(plant, style)}`
-      this.#shownChangeCount += 1
-      await this.#progress.clear()
-      await writeStdout(io, `${line}\n`)
-    }
-  }
-
   async writeSummary(): Promise<void> {
     await this.#progress.clear()
+    await this.#changes?.end()
     const { counts, isComplete, isRolledBack } = this
     const finishedCount = countFinishedRecords(counts)
     if (finishedCount === 0 && isComplete)
       await this.#context.reporter.warn(describeEmptyInput(this.#plan), 'warning')
-    await this.writeWarnings()
+    await this.#writeWarnings()
 
     const { dryRun } = this.#plan
     const { skipped, unknown } = counts
@@ -157,9 +148,17 @@ export class ImportReport {
       .catch(ignoreClosedPipe)
   }
 
-  /** Warns of what was not read in the inputs, or was read otherwise than a person may expect. */
-  async writeWarnings(): Promise<void> {
+  /** Ends a preview: it has no summary, because the last question has the numbers. */
+  async endPreview(): Promise<void> {
     await this.#progress.clear()
+    if (this.#unlistedRejectionCount > 0)
+      await this.#context.reporter.warn(describeMore(this.#unlistedRejectionCount, 'rejected'))
+    await this.#changes?.end()
+    await this.#writeWarnings()
+  }
+
+  /** Warns of what was not read in the inputs, or was read otherwise than a person may expect. */
+  async #writeWarnings(): Promise<void> {
     const notes = this.#step?.notes
     if (!notes) return
     for (const sentence of notes.list()) await this.#warn(sentence)

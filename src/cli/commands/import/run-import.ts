@@ -39,7 +39,8 @@ export async function runImport(
   const rejectsFile = await prepareRejectsFile(typedPlan, context)
   try {
     const inputs = await openInputs(typedPlan, context, argv)
-    const report = new ImportReport(inputs.plan, context, rejectsFile, inputs.shownLines)
+    const { plan, shownLines } = inputs
+    const report = new ImportReport(plan, context, { rejectsFile, shownLines })
     await useTarget(inputs, context, async (target) => {
       await importInputs(inputs, target, report, context.io, rejectsFile)
       await report.writeSummary()
@@ -185,10 +186,10 @@ async function showDryRun(
   shownLines: Set<string>,
 ): Promise<number> {
   const inputs = await examinePlan({ ...plan, dryRun: true }, context.io)
-  const report = new ImportReport(inputs.plan, context, undefined, shownLines)
+  const report = new ImportReport(inputs.plan, context, { shownLines, isPreview: true })
   await useTarget(inputs, context, async (target) => {
     await importInputs(inputs, target, report, context.io)
-    await report.writeWarnings()
+    await report.endPreview()
   })
   return countStoredRecords(report.counts)
 }

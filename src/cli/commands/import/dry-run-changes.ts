@@ -1,0 +1,117 @@
+/* Shows what a dry run of an import would change: as data, as lines of text, or the first ones. */
+import { assertDefined } from '../../../errors.js'
+import { describeChange, describePlant, type Style, writeStdout } from '../../../output/output.js'
+import type { Printer } from '../../../output/printer.js'
+import { groupDigits, haveEqualNameAndTag, type StoredPlant } from '../../../plant/plant.js'
+import type { Outcome } from '../../../stores/change.js'
+import type { CommandContext } from '../../context.js'
+
+/** A plant that would be created, changed or deleted, as programs get it. */
+interface PlannedChange {
+  change: 'create' | 'update' | 'delete'
+  id: bigint
+  before?: StoredPlant
+  after?: StoredPlant
+}
+
+export interface DryRunChanges {
+  /** Shows the changes of a chunk. */
+  add(outcomes: readonly Outcome[]): Promise<void>
+  /** Shows what is left when all chunks are added. */
+  end(): Promise<void>
+}
+
+/** @param isPreview whether the dialogue shows the changes, and not the command itself */
+export async function showDryRunChanges(
+  context: CommandContext,
+  isPreview: boolean,
+): Promise<DryRunChanges | undefined> {
+  const { output, reporter, io } = context
+  const isText = isPreview || output === 'text'
+  if (isText ? reporter.isQuiet : output !== 'ndjson') return undefined
+  const stream = isPreview ? io.stderr : io.stdout
+  const style = await context.createStreamStyle(stream)
+  const write = (text: string) => (isPreview ? io.stderr.write(text) : writeStdout(io, text))
+  if (isText && stream.isTerminal) return new FirstChanges(style, write)
+  const formatLines = (changes: PlannedChange[]) =>
+    changes.map((change) => `${describePlannedChange(change, style)}\n`).join('')
+  return new AllChanges(context.createPrinter({ text: formatLines }))
+}
+
+/** Shows all changes, in the order of the list. */
+class AllChanges implements DryRunChanges {
+  readonly #printer: Printer<PlannedChange>
+
+  constructor(printer: Printer<PlannedChange>) {
+    this.#printer = printer
+  }
+
+  async add(outcomes: readonly Outcome[]): Promise<void> {
+    const changes = outcomes.flatMap((outcome) => toPlannedChange(outcome) ?? [])
+    if (changes.length > 0) await this.#printer.printRows(changes)
+  }
+
+  async end(): Promise<void> {}
+}
+
+/** Of each kind, a person sees at most this many changes. */
+export const maxShownChanges = 5
+
+/** Shows the first changes of each kind, and first those that lose something. */
+class FirstChanges implements DryRunChanges {
+  readonly #style: Style
+  readonly #write: (text: string) => Promise<void>
+  readonly #kinds = {
+    delete: { participle: 'deleted', count: 0, lines: [] as string[] },
+    update: { participle: 'updated', count: 0, lines: [] as string[] },
+    create: { participle: 'created', count: 0, lines: [] as string[] },
+  }
+
+  constructor(style: Style, write: (text: string) => Promise<void>) {
+    this.#style = style
+    this.#write = write
+  }
+
+  async add(outcomes: readonly Outcome[]): Promise<void> {
+    for (const outcome of outcomes) {
+      const planned = toPlannedChange(outcome)
+      if (!planned) continue
+      const kind = this.#kinds[planned.change]
+      kind.count += 1
+      if (kind.count <= maxShownChanges)
+        kind.lines.push(describePlannedChange(planned, this.#style))
+    }
+  }
+
+  async end(): Promise<void> {
+    const lines = Object.values(this.#kinds).flatMap(({ participle, count, lines }) =>
+      count > lines.length ? [...lines, describeMore(count - lines.length, participle)] : lines,
+    )
+    await this.#write(lines.map((line) => `${line}\n`).join(''))
+  }
+}
+
+export function describeMore(count: number, participle: string): string {
+  return `… and ${groupDigits(count)} more would be ${participle}`
+}
+
+/**
+ * Returns undefined for what changes nothing, and for an update of which is not known what the
+ * plant was before.
+ */
+function toPlannedChange(outcome: Outcome): PlannedChange | undefined {
+  if (!('plant' in outcome)) return undefined
+  const { type, plant } = outcome
+  const { id } = plant
+  if (type === 'created') return { change: 'create', id, after: plant }
+  if (type === 'deleted') return { change: 'delete', id, before: plant }
+  const { before } = outcome
+  if (!before || haveEqualNameAndTag(before, plant)) return undefined
+  return { change: 'update', id, before, after: plant }
+}
+
+function describePlannedChange({ change, before, after }: PlannedChange, style: Style): string {
+  return before && after
+    ? describeChange('Would update', before, after, style)
+    : `Would ${change} ${describePlant(assertDefined(after ?? before), style)}`
+}
