@@ -1,5 +1,12 @@
-import { applyPatch, haveEqualNameAndTag, type NewPlant } from '../../src/plant/plant.js'
+import type { FieldName } from '../../src/plant/fields.js'
+import {
+  applyPatch,
+  buildPlant,
+  haveEqualNameAndTag,
+  type NewPlant,
+} from '../../src/plant/plant.js'
 import { type Change, type Create, getTargetId, type Update } from '../../src/stores/change.js'
+import type { ReadQuery } from '../../src/stores/query.js'
 import { fc } from '../helpers/expect/arbitraries.js'
 
 interface Stored {
@@ -78,4 +85,27 @@ export function anyChanges(): fc.Arbitrary<Change[]> {
     minLength: 1,
     maxLength: 39,
   })
+}
+
+const selectedTexts = ['', 'a', 'Ä', 'a\u0308', 'Äa\u0308', 'ß', 'SS', 'Σς', '\uffff', '🌿', 'a%_']
+
+/** Plants with each name and each tag, and as many without a tag. */
+export const selectedPlants: NewPlant[] = [...selectedTexts, undefined].flatMap((tag, row) =>
+  selectedTexts.map((name, column) => buildPlant(BigInt(11 * row + column - 60), name, tag)),
+)
+
+/** Queries of which many select some of the plants. A service sorts only by id. */
+export function anyQuery(sorts: readonly FieldName[] = ['id']): fc.Arbitrary<ReadQuery> {
+  const text = fc.constantFrom(...selectedTexts)
+  return fc.record(
+    {
+      after: fc.bigInt({ min: -62n, max: 80n }),
+      limit: fc.integer({ min: 1, max: 40 }),
+      tag: fc.oneof(text, fc.constant(false as const)),
+      search: text,
+      sort: fc.constantFrom(...sorts),
+      desc: fc.boolean(),
+    },
+    { requiredKeys: [] },
+  )
 }

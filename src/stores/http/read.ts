@@ -1,8 +1,8 @@
 import { PlantsError } from '../../errors.js'
-import { foldString } from '../../plant/folding.js'
 import type { StoredPlant } from '../../plant/plant.js'
 import { parseUrl } from '../../platform/urls.js'
 import { formatQuery, pageRows, type ReadQuery } from '../query.js'
+import { compare, matches } from '../select.js'
 import type { ExpectedValue, HttpClient } from './http-client.js'
 import { parseStoredPlant, readJson } from './plant-request.js'
 import { send } from './requests.js'
@@ -11,17 +11,18 @@ export async function* fetchPages(
   client: HttpClient,
   query: ReadQuery,
 ): AsyncGenerator<StoredPlant[]> {
-  let { after: previousId, limit: left = Infinity } = query
+  let { limit: left = Infinity } = query
   // Only two plants show whether a service ignores the order, so they are read before one is used.
   const minPlants = query.desc ? 2 : 1
   const limit = Math.min(Math.max(left, minPlants), pageRows)
   let path: string | undefined = `/plants?${formatQuery({ ...query, limit })}`
   let plants: StoredPlant[] = []
+  let previousPlant: StoredPlant | undefined
   while (path !== undefined && left > 0) {
     const page: Page = await send(client, { method: 'GET', path, expectedValue: expectedPage })
     for (const plant of page.plants) {
-      assertMatchesQuery(client, plant, query, previousId)
-      previousId = plant.id
+      assertMatchesQuery(client, plant, query, previousPlant)
+      previousPlant = plant
     }
     if (page.plants.length === 0 && page.nextPath !== undefined)
       throw createForeignServiceError(client, 'answered an empty page with a link to the next one')
@@ -42,32 +43,28 @@ function assertMatchesQuery(
   client: HttpClient,
   plant: StoredPlant,
   query: ReadQuery,
-  previousId: bigint | undefined,
+  previousPlant: StoredPlant | undefined,
 ): void {
   const parameter = findIgnoredParameter(plant, query)
   if (parameter !== undefined) {
     const problem = `ignores the parameter ${parameter}: it answered plant ${plant.id}`
     throw createForeignServiceError(client, problem, 'List all plants, and select from the list')
   }
-  if (isAfter(plant.id, previousId, query)) return
+  if (!previousPlant || compare(query)(previousPlant, plant) < 0) return
   const problem = `ignores the order of a list: it answered plant ${plant.id} after plant`
-  throw createForeignServiceError(client, `${problem} ${previousId}`)
+  throw createForeignServiceError(client, `${problem} ${previousPlant.id}`)
 }
 
-function findIgnoredParameter(plant: StoredPlant, query: ReadQuery): string | undefined {
-  const { after, tag, search } = query
-  if (!isAfter(plant.id, after, query)) return 'after'
-  if (tag === false && plant.tag !== undefined) return 'noTag'
-  if (typeof tag === 'string' && plant.tag?.normalize() !== tag.normalize()) return 'tag'
-  if (search === undefined) return undefined
-  const foldedSearch = foldString(search)
-  const texts = [plant.name, plant.tag ?? '']
-  return texts.some((text) => foldString(text).includes(foldedSearch)) ? undefined : 'search'
-}
-
-function isAfter(id: bigint, previousId: bigint | undefined, { desc }: ReadQuery): boolean {
-  if (previousId === undefined) return true
-  return desc ? id < previousId : id > previousId
+function findIgnoredParameter(
+  plant: StoredPlant,
+  { after, desc, tag, search }: ReadQuery,
+): string | undefined {
+  const parts = {
+    after: { after, desc },
+    [tag === false ? 'noTag' : 'tag']: { tag },
+    search: { search },
+  }
+  return Object.entries(parts).find(([, part]) => !matches(plant, part))?.[0]
 }
 
 interface Page {

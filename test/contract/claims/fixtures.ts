@@ -2,6 +2,7 @@ import { expect } from 'vitest'
 import { measureFieldLength, type NewPlant, type PlantPatch } from '../../../src/plant/plant.js'
 import type { Change, Create, Outcome, Update } from '../../../src/stores/change.js'
 import type { ReadQuery } from '../../../src/stores/query.js'
+import { compare, matches } from '../../../src/stores/select.js'
 import type { Store } from '../../../src/stores/store.js'
 import { gather } from '../../helpers/sandbox/store.js'
 
@@ -63,6 +64,27 @@ export async function readPages(store: Store, query: ReadQuery): Promise<NewPlan
   const pages: NewPlant[][] = []
   for await (const page of store.read(query)) pages.push(page)
   return pages
+}
+
+/** Compares what a store reads and counts with the model of all stores. */
+export async function expectSelection(
+  store: Store,
+  storedPlants: NewPlant[],
+  query: ReadQuery,
+): Promise<void> {
+  const { tag, search, limit } = query
+  const select = (part: ReadQuery) =>
+    storedPlants.filter((plant) => matches(plant, part)).toSorted(compare(part))
+  const selection = {
+    query,
+    plants: await gather(store.read(query)),
+    count: await store.count({ tag, search }),
+  }
+  expect(selection).toStrictEqual({
+    query,
+    plants: select(query).slice(0, limit),
+    count: BigInt(select({ tag, search }).length),
+  })
 }
 
 export async function readIds(store: Store, query?: ReadQuery): Promise<bigint[]> {

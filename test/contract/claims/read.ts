@@ -2,11 +2,14 @@ import { expect, test } from 'vitest'
 import { largestId, smallestId } from '../../../src/plant/fields.js'
 import type { ReadQuery } from '../../../src/stores/query.js'
 import type { Store } from '../../../src/stores/store.js'
+import { check } from '../../helpers/expect/arbitraries.js'
 import { createPlant, toCreates } from '../../helpers/sandbox/store.js'
+import { anyQuery, selectedPlants } from '../model.js'
 import {
   buildFern,
   buildPlants,
   compareIds,
+  expectSelection,
   fern,
   ivy,
   measurePage,
@@ -70,6 +73,12 @@ export function describeReads(open: OpenEmpty<Store>): void {
         ids,
       })
     }
+  })
+
+  test('a read and a count select by random queries as the model does', async () => {
+    const { store } = await open()
+    await store.write(toCreates(selectedPlants))
+    await check(50, [anyQuery()], (query) => expectSelection(store, selectedPlants, query))
   })
 
   test('a read of many plants yields small pages', async () => {
