@@ -51,7 +51,7 @@ async function illService(
 }
 
 describe('an import into a service', () => {
-  test('sends nothing with --dry-run', async () => {
+  test('creates nothing with --dry-run', async () => {
     const service = await startPlantService()
     const user = importerAt(service.address, [...lines, lines.at(-1) ?? '', 'bad'])
     const counts = { code: 6, dryRun: true, created: lines.length, rejected: { 400: 1 } }

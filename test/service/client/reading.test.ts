@@ -21,13 +21,13 @@ const list = (answers: ScriptedResponse | ScriptedResponse[], line = 'list') =>
   runCommandAt(line, { 'GET /plants': [answers].flat() })
 
 describe('a service that can be read', () => {
-  test('is not compared with a plant that the token may not read', async () => {
+  test.each([
+    ['the token may not read', denied],
+    ['are not offered', buildResponse(405)],
+  ])('is not compared by a dry run with plants that %s', async (_, answer) => {
+    const others = { 'GET /plants': [answer] }
     const stdin = `${fern}\n`
-    const { out, lines } = await runCommandAt(
-      'import --dry-run -o json',
-      { 'GET /plants/0': [denied] },
-      { stdin },
-    )
+    const { out, lines } = await runCommandAt('import --dry-run --output json', others, { stdin })
     expect(JSON.parse(out)).toMatchObject({ dryRun: true, created: 1 })
     expect(lines).toEqual([{ warning: expectText('The dry run checks only the input') }])
   })

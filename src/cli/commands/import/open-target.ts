@@ -1,20 +1,23 @@
 /* Opens what an import writes to: a store or a service. For a dry run, nothing stays written. */
 import { createHash } from 'node:crypto'
+import { assertDefined, PlantsError } from '../../../errors.js'
 import type { ImportPlan } from '../../../import/inputs.js'
+import { smallestId } from '../../../plant/fields.js'
 import { toWireJson } from '../../../plant/json.js'
-import { applyPatch } from '../../../plant/plant.js'
-import type { Change, Outcome } from '../../../stores/change.js'
+import { applyPatch, type StoredPlant } from '../../../plant/plant.js'
+import { type Change, getTargetId, type Outcome } from '../../../stores/change.js'
 import { findKind, hasCapability } from '../../../stores/kinds.js'
 import { type KeyedPlant, planChanges } from '../../../stores/plan.js'
 import type { DirectStore, Store } from '../../../stores/store.js'
 import { maxConcurrency } from '../../../stores/store-kind.js'
 import type { CommandContext } from '../../context.js'
+import { splitIntoPages } from '../../outcomes.js'
 
 export interface ImportTarget {
   write: Store['write']
   /** All writes are one transaction. Only a direct store has it, for `--atomic`. */
   transaction?: DirectStore['transaction'] | undefined
-  /** The store to read from; undefined if there is none yet, and for a dry run at a service. */
+  /** The store to read from; undefined if there is none yet. */
   store?: Pick<Store, 'read'> | undefined
   /** At most this many records are written at once; undefined for a whole chunk. */
   maxRecords?: number
@@ -23,7 +26,7 @@ export interface ImportTarget {
 
 export function openTarget(plan: ImportPlan, context: CommandContext): Promise<ImportTarget> {
   const isDirect = hasCapability(context.address, 'direct')
-  if (plan.dryRun) return isDirect ? openDirectDryRun(context) : openServiceDryRun(plan, context)
+  if (plan.dryRun) return isDirect ? openDirectDryRun(context) : openServiceDryRun(context)
   return isDirect ? openDirectStore(plan, context) : openService(context)
 }
 
@@ -50,7 +53,11 @@ async function openDirectStore(plan: ImportPlan, context: CommandContext): Promi
  */
 async function openDirectDryRun(context: CommandContext): Promise<ImportTarget> {
   const store = await (await context.createDirectOpener()).openExisting()
-  if (!store) return createPlanningTarget(() => [])
+  if (!store)
+    return {
+      write: async (changes) => planChanges([], changes).outcomes,
+      close: async () => undefined,
+    }
   return {
     store,
     write: (changes, options) =>
@@ -80,36 +87,73 @@ function addKey(change: Change): Change {
   return { ...change, key: createHash('sha256').update(toWireJson(plant)).digest('base64url') }
 }
 
-/**
- * A dry run stores nothing at a service, and reads its plants only to match records with them. A
- * record without a name can only update a plant, so a plant with its id is assumed to exist. No
- * other plant is, but for those that were matched.
- */
-async function openServiceDryRun(plan: ImportPlan, context: CommandContext): Promise<ImportTarget> {
-  const assume = (change: Change) => {
-    if (change.type !== 'update') return []
-    const { patch, expectedName } = change
-    const name = expectedName ?? (patch.name == null ? '' : undefined)
-    return name === undefined ? [] : [{ plant: { id: patch.id, name } }]
+/** A dry run stores nothing at a service, and reads the plants that the changes name. */
+async function openServiceDryRun(context: CommandContext): Promise<ImportTarget> {
+  const store = await context.openOrCreateStore()
+  let isReadable = true
+  const readPlants = async (ids: readonly bigint[]) => {
+    if (!isReadable) return undefined
+    try {
+      return await findPlants(store, ids)
+    } catch (error) {
+      if (!isReadRejected(error)) throw error
+      isReadable = false
+      const { name } = context.address
+      await context.warn(`The dry run checks only the input, not which ids exist at ${name}`)
+      return undefined
+    }
   }
-  const target = createPlanningTarget((changes) => changes.flatMap(assume))
-  if (plan.byName) {
-    const store = await context.openOrCreateStore()
-    return { ...target, store, close: () => store.close() }
+  return {
+    store,
+    async write(changes) {
+      const plants = await readPlants(changes.map(getTargetId))
+      return plants ? planChanges(plants, changes).outcomes : assumeOutcomes(changes)
+    },
+    close: () => store.close(),
   }
-  const name = context.address.name
-  await context.warn(`The dry run checks only the input, not which ids exist at ${name}`)
-  return target
 }
 
-/** @param listAssumedPlants lists the plants that the store is assumed to have */
-function createPlanningTarget(
-  listAssumedPlants: (changes: readonly Change[]) => readonly KeyedPlant[],
-): ImportTarget {
-  return {
-    async write(changes): Promise<Outcome[]> {
-      return planChanges(listAssumedPlants(changes), changes).outcomes
-    },
-    close: async () => undefined,
+/** Whether the service does not let the token read, or does not offer to read at all. */
+function isReadRejected(error: unknown): boolean {
+  return error instanceof PlantsError && (error.kind === 'forbidden' || error.kind === 'rejected')
+}
+
+/**
+ * Finds the plants that have the ids, of which there is at least one. A page has a thousand plants,
+ * so the ids are looked for in a list of at most twice as many plants, from the first id on. Only
+ * those behind this list are requested one by one.
+ */
+async function findPlants(store: Store, ids: readonly bigint[]): Promise<KeyedPlant[]> {
+  const wantedIds = new Set(ids)
+  const [firstId = smallestId] = BigInt64Array.from(wantedIds).sort()
+  const after = firstId === smallestId ? undefined : firstId - 1n
+  const pages: StoredPlant[][] = []
+  let remainingIds = [...wantedIds]
+  let remainingRows = 2 * wantedIds.size
+  for await (const page of store.read({ after, limit: remainingRows, inPages: true })) {
+    pages.push(page.filter(({ id }) => wantedIds.has(id)))
+    const { id: lastId } = assertDefined(page.at(-1))
+    remainingIds = remainingIds.filter((id) => id > lastId)
+    remainingRows -= page.length
+    if (remainingIds.length === 0) break
   }
+  const hasListEnded = remainingRows > 0
+  for (const idsOfPage of hasListEnded ? [] : splitIntoPages(remainingIds))
+    pages.push([...(await store.get(idsOfPage)).values()])
+  return pages.flat().map((plant) => ({ plant }))
+}
+
+/**
+ * Where nothing can be read, a record without a name, which can only update a plant, is assumed to
+ * find one, and any other is assumed to be new.
+ */
+function assumeOutcomes(changes: readonly Change[]): Outcome[] {
+  const assumedPlants = changes.flatMap((change) =>
+    change.type === 'update' && change.patch.name === undefined
+      ? [{ plant: { id: change.patch.id, name: '' } }]
+      : [],
+  )
+  return planChanges(assumedPlants, changes).outcomes.map((outcome) =>
+    outcome.type === 'updated' ? { type: 'updated', plant: outcome.plant } : outcome,
+  )
 }
