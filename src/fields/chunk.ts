@@ -12,6 +12,10 @@ export interface ReadProblem {
   kind: 'input' | 'invalid' | 'tooLarge'
   message: string
   cause?: 'surplusCells' | SyntaxCause | undefined
+  /** The id that can be read all the same: a rejected record, too, claims the plant with its id. */
+  id?: unknown
+  /** The name, if the id can be read. */
+  name?: unknown
 }
 
 /**
@@ -72,7 +76,7 @@ export class Chunk {
 
   addProblem(problem: ReadProblem, record: RawRecord, line: number): void {
     this.problems.set(this.length, problem)
-    this.add(undefined, undefined, undefined, record, line)
+    this.add(problem.id, problem.name, undefined, record, line)
   }
 }
 

@@ -25,6 +25,8 @@ export interface AmbiguousKeys {
   ambiguousField: FieldName
   /** The keys that may be this field. */
   candidateKeys: readonly string[]
+  /** The key of the id, unless this is the ambiguous field. */
+  id: string | undefined
 }
 
 interface KnownObject {
@@ -61,7 +63,8 @@ export class KeyFinder {
     for (const field of fieldNames) {
       const candidates = (this.#map[field] ?? [field]).map((key) => findSimilarKeys(key, ownKeys))
       const ambiguousKeys = candidates.find((candidateKeys) => candidateKeys.length > 1)
-      if (ambiguousKeys) return { ambiguousField: field, candidateKeys: ambiguousKeys }
+      const id = keysByField.id?.[0]
+      if (ambiguousKeys) return { ambiguousField: field, candidateKeys: ambiguousKeys, id }
       const foundKeys = candidates.flat()
       // An update must not shorten a name of which the record has only a part.
       const isIncomplete = this.#isUpdate && foundKeys.length < candidates.length

@@ -41,19 +41,17 @@ export class ObjectReader {
     const { value } = parseResult
     if (!isObject(value)) return createNoObjectProblem(value)
     const keys = this.#keyFinder.find(value)
+    const id = keys.id === undefined ? undefined : this.#readId(text, value, keys.id)
     if ('ambiguousField' in keys) {
       const names = listNames(keys.candidateKeys)
-      return {
-        kind: 'input',
-        message: `Several keys could be the ${keys.ambiguousField}: ${names}`,
-      }
+      const message = `Several keys could be the ${keys.ambiguousField}: ${names}`
+      return { kind: 'input', message, id }
     }
-    const { id: idKey, name: nameKeys, tag: tagKey, unreadKeys } = keys
-    if (nameKeys === undefined && idKey === undefined && isRejectedText(value))
+    const { name: nameKeys, tag: tagKey, unreadKeys } = keys
+    if (nameKeys === undefined && keys.id === undefined && isRejectedText(value))
       return rejectedTextProblem
     for (const key of unreadKeys)
       if (chunk.unreadKeys.size < maxUnreadNames) chunk.unreadKeys.add(key)
-    const id = idKey === undefined ? undefined : this.#readId(text, value, idKey)
     const tag = tagKey === undefined ? undefined : value[tagKey]
     chunk.add(id, nameKeys && readName(value, nameKeys), tag, text, line)
     return undefined

@@ -38,12 +38,12 @@ export class RowReader {
       return
     }
     const record = row.text ?? cells
+    const id = typeof idCell === 'string' ? readId(idCell) : idCell
     if (this.#hasSurplusCells(cells)) {
       const message = `The row has ${cells.length} cells, but the header has ${this.#width}`
-      chunk.addProblem({ kind: 'input', message, cause: 'surplusCells' }, record, line)
+      chunk.addProblem({ kind: 'input', message, cause: 'surplusCells', id, name }, record, line)
       return
     }
-    const id = typeof idCell === 'string' ? readId(idCell) : idCell
     const hasTag = this.#tagColumn !== -1 && this.#tagColumn < cells.length
     chunk.add(id, name, tag === undefined && hasTag ? null : tag, record, line)
   }

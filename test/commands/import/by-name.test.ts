@@ -56,6 +56,21 @@ test.each([
   },
 )
 
+test.each([
+  { format: 'csv', list: 'id,name,tag\n7,Rose,a,b\n,Iris,\n' },
+  { format: 'ndjson', list: '{"id":7,"name":"Rose","Tag":"a","TAG":"b"}\n{"name":"Iris"}\n' },
+])('a record of $format that is rejected when it is read claims its id', async (row) => {
+  const user = new ImportSandbox()
+  const flags = `- --format ${row.format} --by-name`
+  const iris = (id: number) => linesOf([{ id, name: 'Iris' }])
+  expect(await user.import(flags, row.list)).toMatchObject({ code: 6, created: 1 })
+  expect(await user.list()).toBe(iris(8))
+  const other = new ImportSandbox()
+  await other.import('--format ndjson', iris(7))
+  expect(await other.import(`${flags} --if-exists update`, row.list)).toMatchObject({ created: 1 })
+  expect(await other.list()).toBe(iris(7) + iris(8))
+})
+
 /** Imports a list into a model, and returns what an import prints of that. */
 function matchAll(
   model: (Row & { id: number })[],
