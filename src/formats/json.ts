@@ -79,10 +79,12 @@ function readLines(
   isFirstTooLarge: boolean,
 ): JsonValue[] {
   const values: JsonValue[] = []
-  for (const [index, text] of lines.entries()) {
-    const line = firstLine + index
-    if ((index === 0 && isFirstTooLarge) || isTooLarge(text)) values.push({ text: null, line })
+  let line = firstLine
+  for (const text of lines) {
+    const isCut = isFirstTooLarge && line === firstLine
+    if (isCut || isTooLarge(text)) values.push({ text: null, line })
     else if (text.trim() !== '') values.push({ text, line })
+    line += 1
   }
   return values
 }

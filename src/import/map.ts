@@ -48,9 +48,9 @@ function mapRecord(
   return ifExists === 'update' ? mapUpdate(record) : mapCreate(record, ifExists)
 }
 
-function mapCreate(fields: MappedFields, ifExists: 'same' | 'skip'): MappedRecord {
+function mapCreate({ id, name, tag }: MappedFields, ifExists: 'same' | 'skip'): MappedRecord {
   // Only an update can remove a tag. Otherwise, null means that the record has none.
-  const record = { ...fields, tag: fields.tag ?? undefined }
+  const record = { id, name, tag: tag ?? undefined }
   const plant = parsePlant(record)
   return plant
     ? { type: 'create', plant, ifExists, isGenerated: false }

@@ -159,8 +159,8 @@ export function findRejections(
   outcomes: readonly RecordOutcome[],
 ): RejectedRecord[] {
   const rejections: RejectedRecord[] = []
-  for (const [index, outcome] of outcomes.entries()) {
-    if (outcome.type !== 'rejected') continue
+  outcomes.forEach((outcome, index) => {
+    if (outcome.type !== 'rejected') return
     const { kind, error, message, rejectionCause } = outcome.problem
     rejections.push({
       line: assertDefined(lines[index]),
@@ -170,7 +170,7 @@ export function findRejections(
       message,
       rejectionCause,
     })
-  }
+  })
   return rejections
 }
 
