@@ -9,7 +9,7 @@
  */
 export function parseIdCell(cell: string): bigint | string {
   // JavaScript holds integers of up to 15 digits exactly, and parses them faster.
-  if (/^-?\d{1,15}$/.test(cell)) return BigInt(Number(cell))
+  if (/^-?\d{1,40}$/.test(cell)) return BigInt(cell.length <= 15 ? Number(cell) : cell)
   const { formulaDigits, textDigits, plainDigits } = idForms.exec(cell)?.groups ?? {}
   const digits = formulaDigits ?? textDigits ?? plainDigits
   return digits === undefined ? cell : BigInt(digits)
