@@ -6,7 +6,7 @@ import { type CheckResult, type Finding, runCheck } from '../diagnose.js'
 import type { DoctorContext, OpenContext } from '../store-kind.js'
 import { HttpClient, type HttpResponse } from './http-client.js'
 import { expectedPlant, parseError } from './plant-request.js'
-import { interpretResponse } from './requests.js'
+import { interpretResponse } from './service-client.js'
 
 /**
  * Checks a token by a create with an empty object. By the specification, a service that accepts the
@@ -15,7 +15,8 @@ import { interpretResponse } from './requests.js'
 export async function verifyToken(address: HttpAddress, context: OpenContext): Promise<TokenCheck> {
   const { timeoutMs, runtime } = context
   const access = await context.findAccess(address)
-  const client = new HttpClient(address, { access, timeoutMs, runtime })
+  const service = { address, access, timeoutMs, runtime }
+  const httpClient = new HttpClient(service)
   const signal = runtime.getStopSignal()
   try {
     const probe = {
@@ -24,19 +25,17 @@ export async function verifyToken(address: HttpAddress, context: OpenContext): P
       body: '{}',
       expectedValue: expectedPlant,
     } as const
-    const response = await client.send(probe, timeoutMs, [signal])
+    const { token } = access
+    const response = await httpClient.send({ ...probe, token }, timeoutMs, [signal])
     signal.throwIfAborted()
-    const result = interpretResponse(client, probe, response)
+    const result = interpretResponse(service, probe, response)
     if ('value' in result) {
       const message = `${address.name} answered 200 to an empty object`
       return { state: 'unknown', error: new PlantsError('badResponse', message, { status: 200 }) }
     }
     const { error } = result
-    if ('cause' in response) {
-      // An empty object is never stored, so it does not matter whether the request was sent.
-      const { cause } = response
-      return { state: 'unknown', error: cause instanceof PlantsError ? cause : error }
-    }
+    // An empty object is never stored, so it does not matter whether the request was sent.
+    if ('cause' in response) return { state: 'unknown', error }
     if (error.kind === 'unauthorized' || error.kind === 'forbidden') {
       const challenge = response.headers['www-authenticate'] ?? '' // RFC 6750, 3.1
       const isAccepted = error.error !== 401 && /\binsufficient_scope\b/.test(challenge)
@@ -46,7 +45,7 @@ export async function verifyToken(address: HttpAddress, context: OpenContext): P
     if (isRejectedAsPlant) return { state: 'accepted' }
     return { state: isForeign(response) ? 'foreign' : 'unknown', error }
   } finally {
-    await client.close()
+    await httpClient.close()
   }
 }
 

@@ -10,8 +10,9 @@ import type { ErrorBody } from '../../plant/plant.js'
 import { isTimeout } from '../../platform/runtime.js'
 import { parseUrl } from '../../platform/urls.js'
 import { describeConnectionFailure } from '../certificate-errors.js'
-import type { HttpClient, HttpRequest, HttpResponse, NoResponse } from './http-client.js'
+import type { HttpRequest, HttpResponse, NoResponse } from './http-client.js'
 import { findCompression, parseError, truncateToLine } from './plant-request.js'
+import type { Service } from './transport.js'
 
 /**
  * Why a request has no result. If `isOutcomeUnknown`, the service may have processed the request,
@@ -154,7 +155,7 @@ export function isPlantFailure({ kind, status = 0 }: Pick<PlantsError, 'kind' | 
 
 /** Explains a response that is not the expected value. */
 export function explainResponse(
-  client: HttpClient,
+  service: Service,
   request: HttpRequest,
   response: HttpResponse,
 ): Failure {
@@ -162,15 +163,15 @@ export function explainResponse(
   const errorBody = parseError(response)
   const explanation = findExplanation(request, status, errorBody)
   const { kind, hint } = { ...explanation, ...(request.method === 'GET' && explanation.read) }
-  const proxyClause = errorBody === undefined ? describeForwardingProxy(client) : ''
-  const summary = `${client.address.name} answered ${status}${proxyClause}`
+  const proxyClause = errorBody === undefined ? describeForwardingProxy(service) : ''
+  const summary = `${service.address.name} answered ${status}${proxyClause}`
   // A user of several services must know which of them rejects the token, or is busy.
   const start = isPlantFailure({ kind, status }) ? '' : `${summary}: `
   const message = errorBody
     ? start + errorBody.message
-    : summary + describeContent(client, request, response)
+    : summary + describeContent(service, request, response)
   const retryAfterMs = explanation.kind === 'unavailable' ? parseRetryAfter(headers) : undefined
-  const tokenHint = kind === 'unauthorized' ? client.access.tokenHint : undefined
+  const tokenHint = kind === 'unauthorized' ? service.access.tokenHint : undefined
   // Only a rejection has the value of the service.
   const isRejection = getExitCode(kind) < getExitCode('unavailable')
   const error = new PlantsError(kind, message + describeDelay(retryAfterMs), {
@@ -208,11 +209,11 @@ function describeDelay(retryAfterMs: number | undefined): string {
 
 /** Explains why a request has no response. Only one that was not sent has changed nothing. */
 export function explainNoResponse(
-  client: HttpClient,
+  service: Service,
   { method }: HttpRequest,
   { cause, isSent }: NoResponse,
 ): Failure {
-  const { address, access } = client
+  const { address, access } = service
   const mayHaveChanged = isSent && method !== 'GET'
   // A signal has ended the request, so no repetition can show the outcome.
   if (cause instanceof PlantsError) {
@@ -231,7 +232,7 @@ export function explainNoResponse(
     const unreachedHint = isOfProxy ? proxyHint : hint
     return { error: new PlantsError(kind, message, { hint: unreachedHint, cause }) }
   }
-  const message = `${address.name} did not answer${describeForwardingProxy(client)}: ${reason}`
+  const message = `${address.name} did not answer${describeForwardingProxy(service)}: ${reason}`
   const error = mayHaveChanged
     ? new PlantsError('noResponse', message, { cause })
     : new PlantsError('unavailable', message, { hint, cause })
@@ -258,7 +259,7 @@ function isTlsAlert(error: unknown): boolean {
  * Names the proxy that forwards requests in plain HTTP. A response without an Error may come from
  * this proxy.
  */
-function describeForwardingProxy({ address, access }: HttpClient): string {
+function describeForwardingProxy({ address, access }: Service): string {
   return address.url.protocol === 'http:' ? describeProxy(access.proxy) : ''
 }
 
@@ -281,7 +282,7 @@ function parseRetryAfter({
 
 /** Describes the content of a response that is neither the expected value nor an Error. */
 function describeContent(
-  { address }: HttpClient,
+  { address }: Service,
   { expectedValue }: HttpRequest,
   response: HttpResponse,
 ): string {

@@ -5,14 +5,13 @@ import { getSystemCode } from '../../errors.js'
 import { isJsonType } from '../../plant/json.js'
 import { GrowingBuffer } from '../../platform/growing-buffer.js'
 import { runWithin } from '../../platform/runtime.js'
-import type { HttpAddress } from '../address.js'
 import { isUnknownIssuer } from '../certificate-errors.js'
 import type { ServiceAccess } from '../credentials.js'
 import {
   callWhenOpen,
   createProxyError,
   createTransport,
-  type HttpOptions,
+  type Service,
   type Transport,
 } from './transport.js'
 
@@ -24,6 +23,9 @@ export interface HttpRequest<T = unknown> {
   body?: string
   expectedValue: ExpectedValue<T>
 }
+
+/** A request with the token that it sends. */
+type AuthorizedRequest = HttpRequest & { token: string }
 
 export interface ExpectedValue<T> {
   /** The name of the expected value in messages, such as "Plant". */
@@ -62,47 +64,44 @@ const maxBodyBytes = 4 * 1_048_576
 
 /** Sends requests to a service. It follows no redirects, because the token is for one address. */
 export class HttpClient {
-  readonly address: HttpAddress
-  readonly options: HttpOptions
-  access: ServiceAccess
-  connectedAtMs: number | undefined
-  /**
-   * Resolves to whether the service lists idempotency keys, or to undefined if it did not answer;
-   * undefined until the service was asked.
-   */
-  supportsKeys: Promise<boolean | undefined> | undefined
-  /** True if the user was warned that requests are repeated. The warning is printed only once. */
-  hasWarned = false
+  readonly #service: Service
+  #connectedAtMs: number | undefined
   #transport: Promise<Transport> | undefined
   /** The transport that also trusts the certificates of the system, if there are any. */
   #systemTransport: Promise<Transport | undefined> | undefined
 
-  constructor(address: HttpAddress, options: HttpOptions) {
-    this.address = address
-    this.access = options.access
-    this.options = options
+  constructor(service: Service) {
+    this.#service = service
+  }
+
+  /** The time of the first connection, or undefined if there was none. */
+  get connectedAtMs(): number | undefined {
+    return this.#connectedAtMs
   }
 
   async send(
-    request: HttpRequest,
+    request: AuthorizedRequest,
     timeoutMs: number,
     signals: AbortSignal[],
   ): Promise<HttpResponse | NoResponse> {
-    const { trace } = this.access
-    trace?.(`> ${request.method} ${this.address.name}${request.path}`)
+    const { address, access } = this.#service
+    access.trace?.(`> ${request.method} ${address.name}${request.path}`)
     const result = await runWithin(timeoutMs, signals, (signal) => this.#exchange(request, signal))
-    if ('cause' in result) trace?.(`* failed: ${result.cause}`)
-    else trace?.(`< ${result.status}, ${result.body.length} bytes`)
+    if ('cause' in result) access.trace?.(`* failed: ${result.cause}`)
+    else access.trace?.(`< ${result.status}, ${result.body.length} bytes`)
     return result
   }
 
-  async #exchange(request: HttpRequest, signal: AbortSignal): Promise<HttpResponse | NoResponse> {
+  async #exchange(
+    request: AuthorizedRequest,
+    signal: AbortSignal,
+  ): Promise<HttpResponse | NoResponse> {
     let isSent = false
     const onSent = () => {
       isSent = true
-      this.connectedAtMs ??= this.options.runtime.now()
+      this.#connectedAtMs ??= this.#service.runtime.now()
     }
-    this.#transport ??= createTransport(this.address, this.options)
+    this.#transport ??= createTransport(this.#service)
     const transport = (await this.#systemTransport) ?? (await this.#transport)
     try {
       signal.throwIfAborted()
@@ -119,16 +118,17 @@ export class HttpClient {
   /** @param onSent is called before the first byte is written */
   async #sendAndReceive(
     { request: open, target, forwarding }: Transport,
-    request: HttpRequest,
+    request: AuthorizedRequest,
     signal: AbortSignal,
     onSent: () => void,
   ): Promise<HttpResponse> {
-    const path = this.address.url.pathname.replace(/\/$/, '') + request.path
+    const { address, access } = this.#service
+    const path = address.url.pathname.replace(/\/$/, '') + request.path
     const outgoingRequest = open({
       ...target,
       method: request.method,
       path: forwarding ? forwarding.origin + path : path,
-      headers: { ...buildHeaders(request, this.access), ...forwarding?.headers },
+      headers: { ...buildHeaders(request, access), ...forwarding?.headers },
     })
     // A request that waits for a tunnel has no socket, and emits no event when it is destroyed.
     const abortPromise = new Promise<never>((_, reject) => {
@@ -163,23 +163,15 @@ export class HttpClient {
    * @returns true if the request must be repeated. No byte of it was sent.
    */
   async #trustSystem(failedTransport: Transport): Promise<boolean> {
-    const { address, access, options } = this
+    const { createSystemContext, trace } = this.#service.access
     this.#systemTransport ??= (async () => {
-      const secureContext = await access.createSystemContext?.()
+      const secureContext = await createSystemContext?.()
       if (secureContext === undefined) return undefined
-      access.trace?.('* unknown issuer: trying again with the certificates of the system')
-      return createTransport(address, options, secureContext)
+      trace?.('* unknown issuer: trying again with the certificates of the system')
+      return createTransport(this.#service, secureContext)
     })()
     const transport = await this.#systemTransport
     return transport !== undefined && transport !== failedTransport
-  }
-
-  /** Looks the token up again, and returns true if the new token differs from the rejected one. */
-  async renewToken(rejectedToken: string): Promise<boolean> {
-    const token = await this.access.renew?.()
-    if (token === undefined || token === rejectedToken) return false
-    this.access = { ...this.access, token }
-    return true
   }
 
   async close(): Promise<void> {
@@ -232,7 +224,10 @@ async function readResponse(
   }
 }
 
-function buildHeaders({ idempotencyKey, body }: HttpRequest, { token, userAgent }: ServiceAccess) {
+function buildHeaders(
+  { idempotencyKey, body, token }: AuthorizedRequest,
+  { userAgent }: ServiceAccess,
+) {
   return {
     accept: 'application/json',
     // Without this header, a service could use any encoding (RFC 9110, 12.5.3).

@@ -6,30 +6,29 @@ import type { HttpAddress } from '../address.js'
 import { type Change, getTargetId, type Outcome } from '../change.js'
 import type { CountQuery, ReadQuery } from '../query.js'
 import type { Store, WriteOptions } from '../store.js'
-import { HttpClient } from './http-client.js'
 import { buildCountRequest } from './plant-request.js'
 import { fetchPages } from './read.js'
-import { send } from './requests.js'
 import { fetchPlant, type Send, sendChange, sendChanges, toOutcomeType } from './send-changes.js'
+import { ServiceClient } from './service-client.js'
 import type { HttpOptions } from './transport.js'
 
 export class HttpStore implements Store {
-  readonly #client: HttpClient
+  readonly #client: ServiceClient
 
   constructor(address: HttpAddress, options: HttpOptions) {
     setMaxListeners(0, options.runtime.getStopSignal()) // each create adds a listener
-    this.#client = new HttpClient(address, options)
+    this.#client = new ServiceClient({ address, ...options })
   }
 
   async get(ids: readonly bigint[]): Promise<Map<bigint, StoredPlant>> {
-    const sendRequest: Send = (request) => send(this.#client, request)
+    const sendRequest: Send = (request) => this.#client.send(request)
     const plants = await Promise.all(ids.map((id) => fetchPlant(sendRequest, id)))
     return new Map(plants.flatMap((plant) => (plant ? [[plant.id, plant]] : [])))
   }
 
   async *read(query: ReadQuery = {}): AsyncGenerator<StoredPlant[]> {
     if (query.sort !== undefined && query.sort !== 'id') {
-      const message = `${this.#client.address.name} lists plants only in the order of their ids`
+      const message = `${this.#client.service.address.name} lists plants only in the order of their ids`
       throw createUsageError(message, 'Leave out --sort')
     }
     yield* fetchPages(this.#client, query)
@@ -44,10 +43,10 @@ export class HttpStore implements Store {
   }
 
   async #writeOne(change: Change, options: WriteOptions): Promise<Outcome> {
-    const { name } = this.#client.address
-    const stopSignal = this.#client.options.runtime.getStopSignal()
+    const { name } = this.#client.service.address
+    const stopSignal = this.#client.service.runtime.getStopSignal()
     const signal = options.signal ? AbortSignal.any([stopSignal, options.signal]) : stopSignal
-    const sendRequest: Send = (request) => send(this.#client, request, { signal })
+    const sendRequest: Send = (request) => this.#client.send(request, { signal })
     const key = (change.type === 'create' && change.key) || crypto.randomUUID()
     try {
       return await sendChange(sendRequest, change.type === 'create' ? { ...change, key } : change)
@@ -64,7 +63,7 @@ export class HttpStore implements Store {
    */
   async count(query: CountQuery = {}): Promise<bigint> {
     try {
-      return await send(this.#client, buildCountRequest(query))
+      return await this.#client.send(buildCountRequest(query))
     } catch (error) {
       if (!lacksOperation(error)) throw error
     }

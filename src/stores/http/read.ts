@@ -3,12 +3,12 @@ import type { StoredPlant } from '../../plant/plant.js'
 import { parseUrl } from '../../platform/urls.js'
 import { formatQuery, pageRows, type ReadQuery } from '../query.js'
 import { compare, matches } from '../select.js'
-import type { ExpectedValue, HttpClient } from './http-client.js'
+import type { ExpectedValue } from './http-client.js'
 import { parseStoredPlant, readJson } from './plant-request.js'
-import { send } from './requests.js'
+import type { ServiceClient } from './service-client.js'
 
 export async function* fetchPages(
-  client: HttpClient,
+  client: ServiceClient,
   query: ReadQuery,
 ): AsyncGenerator<StoredPlant[]> {
   let { limit: left = Infinity } = query
@@ -19,7 +19,7 @@ export async function* fetchPages(
   let plants: StoredPlant[] = []
   let previousPlant: StoredPlant | undefined
   while (path !== undefined && left > 0) {
-    const page: Page = await send(client, { method: 'GET', path, expectedValue: expectedPage })
+    const page: Page = await client.send({ method: 'GET', path, expectedValue: expectedPage })
     for (const plant of page.plants) {
       assertMatchesQuery(client, plant, query, previousPlant)
       previousPlant = plant
@@ -40,7 +40,7 @@ export async function* fetchPages(
  * Otherwise `plants delete` could delete such a plant.
  */
 function assertMatchesQuery(
-  client: HttpClient,
+  client: ServiceClient,
   plant: StoredPlant,
   query: ReadQuery,
   previousPlant: StoredPlant | undefined,
@@ -96,9 +96,9 @@ function findNextPath(link: string): string | undefined {
 }
 
 function createForeignServiceError(
-  { address }: HttpClient,
+  { service }: ServiceClient,
   problem: string,
   hint = 'Check that the address is that of a Plant Store',
 ): PlantsError {
-  return new PlantsError('accessDenied', `${address.name} ${problem}`, { hint })
+  return new PlantsError('accessDenied', `${service.address.name} ${problem}`, { hint })
 }

@@ -20,9 +20,9 @@ import {
 import type { WriteOptions } from '../store.js'
 import { maxConcurrency } from '../store-kind.js'
 import { isPlantFailure } from './explain.js'
-import type { HttpClient, HttpRequest } from './http-client.js'
+import type { HttpRequest } from './http-client.js'
 import { buildCreateRequest, buildPlantRequest } from './plant-request.js'
-import { send } from './requests.js'
+import type { ServiceClient } from './service-client.js'
 
 export type Send = <T>(request: HttpRequest<T>) => Promise<T>
 type ChangeOfType<Type> = Extract<Change, { type: Type }>
@@ -163,11 +163,11 @@ async function catchErrorsOfKinds<T>(
  * but the changes in flight still get their outcomes.
  */
 export async function sendChanges(
-  client: HttpClient,
+  client: ServiceClient,
   changes: readonly Change[],
   { signal }: WriteOptions,
 ): Promise<Outcome[]> {
-  const { runtime, concurrency = maxConcurrency } = client.options
+  const { runtime, concurrency = maxConcurrency } = client.service
   const failureController = new AbortController()
   const furtherSignals = signal ? [signal] : []
   const stopSignal = AbortSignal.any([
@@ -177,7 +177,7 @@ export async function sendChanges(
   ])
   setMaxListeners(0, stopSignal) // each pause of a change adds a listener
   const sendRequest: Send = (request) =>
-    send(client, request, { signal: stopSignal, finishesInFlight: true })
+    client.send(request, { signal: stopSignal, finishesInFlight: true })
   const outcomes: Outcome[] = []
   const lastSendById = new Map<bigint, Promise<void>>()
 

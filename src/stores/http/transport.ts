@@ -12,6 +12,11 @@ import type { HttpAddress } from '../address.js'
 import type { ServiceAccess } from '../credentials.js'
 import { maxConcurrency } from '../store-kind.js'
 
+/** A service, and how a client uses it. */
+export interface Service extends HttpOptions {
+  address: HttpAddress
+}
+
 export interface HttpOptions {
   access: ServiceAccess
   /** A call, with its retries, takes no longer than this. */
@@ -53,8 +58,7 @@ const idleTimeoutMs = 4000
 
 /** @param secureContext is trusted instead of the certificates of the access and of Node.js */
 export async function createTransport(
-  { url }: HttpAddress,
-  { access: { ca, proxy }, concurrency = maxConcurrency }: HttpOptions,
+  { address: { url }, access: { ca, proxy }, concurrency = maxConcurrency }: Service,
   secureContext?: SecureContext,
 ): Promise<Transport> {
   const pool = { keepAlive: true, maxSockets: concurrency, timeout: idleTimeoutMs }
