@@ -1,7 +1,6 @@
 /* Shows what a dry run of an import would change: as data, as lines of text, or the first ones. */
 import { assertDefined } from '../../../errors.js'
 import { describeChange, describePlant, type Style, writeStdout } from '../../../output/output.js'
-import type { Printer } from '../../../output/printer.js'
 import { groupDigits, haveEqualNameAndTag, type StoredPlant } from '../../../plant/plant.js'
 import type { Outcome } from '../../../stores/change.js'
 import type { CommandContext } from '../../context.js'
@@ -31,63 +30,43 @@ export async function showDryRunChanges(
   if (isText ? reporter.isQuiet : output !== 'ndjson') return undefined
   const stream = isPreview ? io.stderr : io.stdout
   const style = await context.createStreamStyle(stream)
-  const write = (text: string) => (isPreview ? io.stderr.write(text) : writeStdout(io, text))
-  if (isText && stream.isTerminal) return new FirstChanges(style, write)
+  if (isText && stream.isTerminal)
+    return collectFirstChanges(style, (text) =>
+      isPreview ? stream.write(text) : writeStdout(io, text),
+    )
   const formatLines = (changes: PlannedChange[]) =>
     changes.map((change) => `${describePlannedChange(change, style)}\n`).join('')
-  return new AllChanges(context.createPrinter({ text: formatLines }))
-}
-
-/** Shows all changes, in the order of the list. */
-class AllChanges implements DryRunChanges {
-  readonly #printer: Printer<PlannedChange>
-
-  constructor(printer: Printer<PlannedChange>) {
-    this.#printer = printer
+  const printer = context.createPrinter({ text: formatLines })
+  return {
+    add: (outcomes) => printer.printRows(toPlannedChanges(outcomes)),
+    end: async () => undefined,
   }
-
-  async add(outcomes: readonly Outcome[]): Promise<void> {
-    const changes = outcomes.flatMap((outcome) => toPlannedChange(outcome) ?? [])
-    if (changes.length > 0) await this.#printer.printRows(changes)
-  }
-
-  async end(): Promise<void> {}
 }
 
 /** Of each kind, a person sees at most this many changes. */
 export const maxShownChanges = 5
 
-/** Shows the first changes of each kind, and first those that lose something. */
-class FirstChanges implements DryRunChanges {
-  readonly #style: Style
-  readonly #write: (text: string) => Promise<void>
-  readonly #kinds = {
+/** Shows the first changes of each kind at the end, and first those that lose something. */
+function collectFirstChanges(style: Style, write: (text: string) => Promise<void>): DryRunChanges {
+  const kinds = {
     delete: { participle: 'deleted', count: 0, lines: [] as string[] },
     update: { participle: 'updated', count: 0, lines: [] as string[] },
     create: { participle: 'created', count: 0, lines: [] as string[] },
   }
-
-  constructor(style: Style, write: (text: string) => Promise<void>) {
-    this.#style = style
-    this.#write = write
-  }
-
-  async add(outcomes: readonly Outcome[]): Promise<void> {
-    for (const outcome of outcomes) {
-      const planned = toPlannedChange(outcome)
-      if (!planned) continue
-      const kind = this.#kinds[planned.change]
-      kind.count += 1
-      if (kind.count <= maxShownChanges)
-        kind.lines.push(describePlannedChange(planned, this.#style))
-    }
-  }
-
-  async end(): Promise<void> {
-    const lines = Object.values(this.#kinds).flatMap(({ participle, count, lines }) =>
-      count > lines.length ? [...lines, describeMore(count - lines.length, participle)] : lines,
-    )
-    await this.#write(lines.map((line) => `${line}\n`).join(''))
+  return {
+    async add(outcomes) {
+      for (const planned of toPlannedChanges(outcomes)) {
+        const kind = kinds[planned.change]
+        kind.count += 1
+        if (kind.count <= maxShownChanges) kind.lines.push(describePlannedChange(planned, style))
+      }
+    },
+    async end() {
+      const shownLines = Object.values(kinds).flatMap(({ participle, count, lines }) =>
+        count > lines.length ? [...lines, describeMore(count - lines.length, participle)] : lines,
+      )
+      await write(shownLines.map((line) => `${line}\n`).join(''))
+    },
   }
 }
 
@@ -95,10 +74,11 @@ export function describeMore(count: number, participle: string): string {
   return `… and ${groupDigits(count)} more would be ${participle}`
 }
 
-/**
- * Returns undefined for what changes nothing, and for an update of which is not known what the
- * plant was before.
- */
+function toPlannedChanges(outcomes: readonly Outcome[]): PlannedChange[] {
+  return outcomes.flatMap((outcome) => toPlannedChange(outcome) ?? [])
+}
+
+/** Returns undefined for what changes nothing, and for an update of a plant that was not read. */
 function toPlannedChange(outcome: Outcome): PlannedChange | undefined {
   if (!('plant' in outcome)) return undefined
   const { type, plant } = outcome
