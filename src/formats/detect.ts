@@ -1,9 +1,10 @@
 /*
  * Detects the format and the encoding of an input, and opens it for an import.
  *
- * Everything is detected in the first block of an input, because a pipe cannot be read again. A
- * workbook begins with the bytes of an archive. For any other input, an option decides the format,
- * or else the ending of the file name, or else the beginning of the text.
+ * Both are detected in the first block of an input, because a pipe cannot be read again. A workbook
+ * is known by its first bytes. The format of a text is decided by the beginning of a rejects file,
+ * or else by an option, or else by the ending of the file name, or else by the beginning of the
+ * text, which also tells NDJSON from JSON in a file with the ending `.json`.
  */
 import { isUtf8 } from 'node:buffer'
 import { createUsageError } from '../errors.js'
@@ -49,8 +50,8 @@ export async function openFormat(
   finder: HeaderFinder,
 ): Promise<FormatReader> {
   if (hasWorkbookStart(input)) return openArchive(input, options, finder)
-  const { format, isRejects, ...encoding } = await detectFormat(input, options)
-  const texts = decodeText(input, encoding)
+  const { format, isRejects, ...textEncoding } = await detectFormat(input, options)
+  const texts = decodeText(input, textEncoding)
   // A rejects file has quotes, and no outermost object, even if its input was otherwise.
   const formatOptions = isRejects ? { ...options, quotes: true, key: undefined } : options
   return textFormats[format](texts, formatOptions, input, finder)

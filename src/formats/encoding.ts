@@ -2,9 +2,9 @@
  * The encodings of text that an import reads, and their decoders.
  *
  * All decoders are strict, because a wrong letter in the store is worse than a rejected file. Bytes
- * that are not in the encoding are an error. So are the control characters of C1, to which a wrong
- * encoding often decodes letters. Node.js decodes UTF-8 and UTF-16, and iconv-lite decodes all
- * other encodings, because it knows more than Node.js, such as those of DOS.
+ * that are not in the encoding are an error. Node.js decodes UTF-8 and UTF-16. iconv-lite decodes
+ * all other encodings, because it knows more than Node.js, such as those of DOS. In these, control
+ * characters of C1 are an error, too, because a wrong encoding often decodes letters to them.
  */
 import { createUsageError } from '../errors.js'
 import { isPlainWord } from '../platform/escape.js'
@@ -15,7 +15,7 @@ export interface StrictDecoder {
   end(): string
 }
 
-/** The bytes are not in the encoding, or decode to a control character of C1, which no list has. */
+/** The bytes are not in the encoding, or another one than Unicode decodes them to C1. */
 export class UndecodableError extends Error {}
 
 /** Finds the encoding of a text that begins with a byte order mark. */

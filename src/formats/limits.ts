@@ -12,7 +12,7 @@ export function isTooLarge(text: string): boolean {
 
 export const recordTooLargeReason = `The record is larger than 1 MiB (${maxRecordBytes} bytes)`
 
-/** Creates the error for a record that ends the import, because the rest cannot be read. */
+/** Creates the error for a record that ends the import. */
 export function createBrokenRecordError(
   name: string,
   line: number,

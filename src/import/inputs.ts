@@ -168,7 +168,7 @@ export async function examineInputs(
       await read(async (content) =>
         addRecords(await openRecords(content, plan), matcher, input.name),
       )
-    // If the text is not UTF-8, it is read once more, to find the line of the error.
+    // A workbook, another encoding, or a text in which the line of an error is to be found.
     else if (!(await read((content) => isUtf8Text(content, plan))))
       await read((content) => assertEncoding(content, plan, finder))
   }

@@ -1,9 +1,10 @@
 /*
  * Runs `plants import` from the options to the summary.
  *
- * The inputs are opened and examined first, so that an error in a file is found before the store is
- * opened or created. If that fails on a terminal, a dialogue may complete the options. Then the
- * records are written to the target that `openTarget` has opened.
+ * The inputs are opened and examined first, so that an error in the columns or the encoding of a
+ * file is found before the store is opened or created. A quote that is not closed, or a row above
+ * 1 MiB, is found only by the import itself. If an input has an error, a dialogue on a terminal may
+ * complete the options. Then the records are written to the target that `openTarget` has opened.
  */
 import { assertDefined, type PlantsError } from '../../../errors.js'
 import { needsOwnIds } from '../../../fields/options.js'
