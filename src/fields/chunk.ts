@@ -1,4 +1,4 @@
-import type { Cells } from '../formats/reader.js'
+import { type Cells, maxBatchCharacters, maxBatchRecords } from '../formats/reader.js'
 import type { SyntaxCause } from '../plant/json-syntax.js'
 
 /**
@@ -59,7 +59,7 @@ export class Chunk {
    */
   get isFull(): boolean {
     const factor = this.#isAscending ? 1 : unsortedFactor
-    return this.length >= 4000 * factor || this.characters >= 260_000 * factor
+    return this.length >= maxBatchRecords * factor || this.characters >= maxBatchCharacters * factor
   }
 
   /** Adds a record, whose fields may have any values. */

@@ -148,5 +148,6 @@ export interface JsonValue {
 /** The header of a table is among its first rows. */
 export const maxHeadRows = 20
 
-/** Where a format decides how many records are read at once, it reads this many UTF-16 units. */
+/** A batch of rows or values, or a chunk, is full at so many records, or UTF-16 units of them. */
+export const maxBatchRecords = 4000
 export const maxBatchCharacters = 260_000

@@ -8,7 +8,7 @@ import {
   maxUnpackedBytes,
   recordTooLargeReason,
 } from '../limits.js'
-import { type Cell, type Cells, maxBatchCharacters, type Row } from '../reader.js'
+import { type Cell, type Cells, maxBatchCharacters, maxBatchRecords, type Row } from '../reader.js'
 import { createTooLargeError, DamageError } from './damage.js'
 import { maxColumns, maxRows } from './references.js'
 
@@ -48,7 +48,7 @@ export class RowBuilder {
 
   /** Whether there are enough rows for a batch. */
   get isFull(): boolean {
-    return this.length >= 4000 || this.characters >= maxBatchCharacters
+    return this.length >= maxBatchRecords || this.characters >= maxBatchCharacters
   }
 
   /** The number of rows that were read since the last call of `takeRows`. */
