@@ -40,7 +40,7 @@ export class Chunk {
   /** How many rows with other values, but no id, name and tag, were left out. */
   emptyRows = 0
   /** How many rows of a workbook have cells to the right of the header, which are ignored. */
-  surplusRows = 0
+  rowsWithIgnoredCells = 0
   /** The line of the first row with a cell that has line ends. */
   multilineRow: number | undefined
   /** The length of the text that was read for the chunk, in UTF-16 units. */

@@ -25,9 +25,9 @@ export class RowReader {
 
   /** Adds a row below the header to a chunk, unless it has no id, no name and no tag. */
   read(row: Row, chunk: Chunk): void {
-    const { cells, line, lineCount, hasSurplus } = row
+    const { cells, line, lineCount, hasIgnoredCells } = row
     if (line <= this.#headerLine) return
-    if (hasSurplus) chunk.surplusRows += 1
+    if (hasIgnoredCells) chunk.rowsWithIgnoredCells += 1
     if (lineCount > 1) chunk.multilineRow ??= line
     chunk.characters += row.characters
     const idCell = cells[this.#idColumn]

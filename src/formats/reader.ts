@@ -113,7 +113,7 @@ export interface Row {
   /** The length of the row, in UTF-16 units. */
   characters: number
   /** Whether the row of a sheet has cells to the right of the header, which are ignored. */
-  hasSurplus: boolean
+  hasIgnoredCells: boolean
 }
 
 /** The cells of a row of a workbook are a sparse array: it lacks those that are not saved. */

@@ -69,7 +69,7 @@ export function parseRows(table: Table, text: string, isEnd: boolean): Row[] {
         text: rowText,
         lineCount,
         characters: rowText.length + 1,
-        hasSurplus: false,
+        hasIgnoredCells: false,
       })
     table.line += row.lineCount
     start += row.text.length + 1

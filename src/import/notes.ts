@@ -18,7 +18,7 @@ export class InputNotes {
   /** How many rows without an id, a name and a tag were left out. */
   #emptyRows = 0
   /** How many rows have cells to the right of the header, which are ignored. */
-  #surplusRows = 0
+  #rowsWithIgnoredCells = 0
   readonly #sentences: string[] = []
   /** How many records without ids equal an earlier one. */
   readonly #repeatedRecords: number
@@ -56,7 +56,7 @@ export class InputNotes {
   /** Notes the rows of a chunk that are not read as a person may expect. */
   noteRows(chunk: Chunk, reader: InputReader, file: string): void {
     this.#emptyRows += chunk.emptyRows
-    this.#surplusRows += chunk.surplusRows
+    this.#rowsWithIgnoredCells += chunk.rowsWithIgnoredCells
     for (const key of chunk.unreadKeys) addName(this.otherFields, key)
     this.#noteMultilineRow(chunk, reader, file)
   }
@@ -91,9 +91,9 @@ export class InputNotes {
     if (this.#emptyRows > 0)
       sentences.push(`Skipped ${countRows(this.#emptyRows)} without an id, a name and a tag`)
     sentences.push(...this.#sentences)
-    if (this.#surplusRows > 0)
+    if (this.#rowsWithIgnoredCells > 0)
       sentences.push(
-        `Ignored the cells to the right of the header in ${countRows(this.#surplusRows)}`,
+        `Ignored the cells to the right of the header in ${countRows(this.#rowsWithIgnoredCells)}`,
       )
     if (this.#repeatedRecords > 0) sentences.push(describeRepeated(this.#repeatedRecords))
     return sentences

@@ -37,7 +37,7 @@ export class RowBuilder {
   /** The length of all strings of the row, in UTF-16 units. */
   #rowLength = 0
   /** Whether the row has a cell to the right of the header. */
-  #hasSurplus = false
+  #hasIgnoredCells = false
   /** The length of all cells and rows that the file has once, with a number of repetitions. */
   #repeatedLength = 0
 
@@ -69,7 +69,7 @@ export class RowBuilder {
     this.row = []
     this.#rowLength = 0
     this.column = 0
-    this.#hasSurplus = false
+    this.#hasIgnoredCells = false
   }
 
   /** @param count how many equal rows follow each other. They share one array. */
@@ -79,7 +79,7 @@ export class RowBuilder {
     if (this.#rowLength > maxRecordBytes / 3 && isTooLarge(joinStrings(row)))
       throw this.createSizeError()
     const length = this.#rowLength + row.length + 1
-    if (row.length === 0 && !this.#hasSurplus) {
+    if (row.length === 0 && !this.#hasIgnoredCells) {
       this.characters += length
       return
     }
@@ -89,7 +89,7 @@ export class RowBuilder {
     this.characters += length * count
     // A row has all cells of the header. Those that are not saved take no room in the array.
     if (Number.isFinite(this.#width)) row.length = this.#width
-    const hasSurplus = this.#hasSurplus
+    const hasIgnoredCells = this.#hasIgnoredCells
     for (let index = 0; index < count; index += 1) {
       const line = this.rowNumber + index
       this.#rows.push({
@@ -98,7 +98,7 @@ export class RowBuilder {
         text: undefined,
         lineCount: 1,
         characters: length,
-        hasSurplus,
+        hasIgnoredCells,
       })
     }
   }
@@ -114,7 +114,7 @@ export class RowBuilder {
     this.#rowLength += length * count
     if (this.#rowLength > maxRecordBytes) throw this.createSizeError()
     this.#countRepeated(length + 1, count)
-    if (this.column > this.#width) this.#hasSurplus = true
+    if (this.column > this.#width) this.#hasIgnoredCells = true
     const endColumn = Math.min(this.column, this.#width)
     for (let column = firstColumn; column < endColumn; column += 1) this.row[column] = cell
   }
