@@ -168,7 +168,7 @@ export async function examineInputs(
       await read(async (content) =>
         addRecords(await openRecords(content, plan), matcher, input.name),
       )
-    // A workbook, another encoding, or a text in which the line of an error is to be found.
+    // This reads a workbook, another encoding, or UTF-8 in which the line of an error is unknown.
     else if (!(await read((content) => isUtf8Text(content, plan))))
       await read((content) => assertEncoding(content, plan, finder))
   }
