@@ -117,12 +117,17 @@ export function replaceFile(file: string, target: string): void {
   syncFolder(dirname(target))
 }
 
+/** Returns the path of a temporary file that no other process of this machine uses. */
+export function buildTemporaryPath(path: string): string {
+  return `${path}.${process.pid}.tmp`
+}
+
 /**
  * Gives a file the name of its target durably.
  *
  * @throws EEXIST if the target exists
  */
-function createFile(file: string, target: string): void {
+export function createFile(file: string, target: string): void {
   let isLinked = true
   try {
     linkSync(file, target)

@@ -103,12 +103,29 @@ interface RestoreAccess<A extends Address> {
   /** @returns how many plants the backup has */
   checkBackup(address: A, file: string, context: OpenContext): Promise<bigint>
   /** @returns the file that keeps the previous contents, if there were any */
-  restore(address: A, file: string, context: RestoreContext): Promise<string | undefined>
+  restore(address: A, file: string, context: CopyContext): Promise<string | undefined>
+  /**
+   * Copies the contents of a store that an import may change, under a temporary name.
+   *
+   * @returns undefined if there are no plants
+   */
+  copyBeforeImport(address: A, context: CopyContext): Promise<ImportCopy | undefined>
 }
 
-interface RestoreContext extends OpenContext {
+interface CopyContext extends OpenContext {
   /** The name of the file that keeps the previous contents has this time. */
-  restoreTime: Date
+  copyTime: Date
+}
+
+export interface ImportCopy {
+  /**
+   * Gives the copy its name, and deletes the oldest copies of the store.
+   *
+   * @returns the path
+   */
+  keep(): string
+  /** Deletes the copy, under whichever name. */
+  discard(): void
 }
 
 interface TokenAccess<A extends Address> {

@@ -46,8 +46,8 @@ async function restore(options: RestoreOptions, io: Io, path: string): Promise<v
         ', and keep a copy next to it',
       )
   }
-  const restoreContext = { ...openContext, restoreTime: new Date(io.getTimeMs()) }
-  const keptPath = await access.restore(address, file, restoreContext)
+  const copyTime = new Date(io.getTimeMs())
+  const keptPath = await access.restore(address, file, { ...openContext, copyTime })
   const keptClause =
     keptPath && `; the previous contents are kept in ${escapeControlChars(keptPath)}`
   const fields = { file, store: address.name, plants, kept: keptPath }

@@ -29,6 +29,8 @@ interface DialogueOptions {
   argv: readonly string[]
   /** Shows what the plan would do, and returns how many plants it would create or change. */
   showOutcomes: (plan: ImportPlan) => Promise<number>
+  /** Copies what the store has, before a person is asked whether to import. */
+  prepareUndo: () => Promise<void>
 }
 
 /**
@@ -38,14 +40,16 @@ interface DialogueOptions {
  * would prevent it
  */
 export async function completePlan(options: DialogueOptions): Promise<ImportPlan> {
-  const { plan, failure, context, argv, showOutcomes } = options
+  const { plan, failure, context, argv, showOutcomes, prepareUndo } = options
   const answers = await askForAnswers(plan, failure, context)
   if (Object.keys(answers).length === 0) return plan
   const complete = applyAnswers(plan, answers)
   const count = plan.dryRun ? 0 : await showOutcomes(complete)
   const command = buildCommandLine(argv, answers)
   await showLines(['The same without questions:', `  ${command}`], context.io)
-  if (count > 0) await askToImport(describeQuestion(count, context), context.io)
+  if (count === 0) return complete
+  await prepareUndo()
+  await askToImport(describeQuestion(count, context), context.io)
   return complete
 }
 

@@ -228,13 +228,13 @@ export async function checkBackup({ name }: SqliteAddress, file: string, options
  * tokens keeps them.
  *
  * @param file must have passed `checkBackup`
- * @param restoreTime is a part of the name of the file with the previous contents
+ * @param copyTime is a part of the name of the file with the previous contents
  * @returns the path of the file with the previous contents; undefined if the store is new
  */
 export async function restoreStore(
   address: SqliteAddress,
   file: string,
-  restoreTime: Date,
+  copyTime: Date,
   options: SqliteOptions,
 ) {
   const signal = options.runtime.getStopSignal()
@@ -247,9 +247,7 @@ export async function restoreStore(
       db.prepare('ATTACH ? AS copy').run(buildUri(file, immutableParameters))
       assertOrdinaryTables(db, file, 'copy')
       if (!isNew) {
-        const time = restoreTime.toISOString().replace(/[-:]|\.\d+/g, '')
-        let previousFile = `${path}.before-restore-${time}`
-        while (existsSync(previousFile)) previousFile += '-2'
+        const previousFile = nameCopy(`${path}.before-restore-`, copyTime)
         await backUp(address, previousFile, options)
         // Before this, another program may have created the file, which must not be deleted.
         previousContents = previousFile
@@ -273,4 +271,11 @@ export async function restoreStore(
   } finally {
     store.close()
   }
+}
+
+/** Returns a path that does not exist yet, such as `garden.db.before-restore-20260102T030405Z`. */
+export function nameCopy(beginning: string, time: Date): string {
+  let path = beginning + time.toISOString().replace(/[-:]|\.\d+/g, '')
+  while (existsSync(path)) path += '-2'
+  return path
 }

@@ -17,7 +17,11 @@ export const sqliteKind: StoreKind<SqliteAddress> = {
       checkBackup: async (address, file, context) =>
         (await loadBackup()).checkBackup(address, file, context),
       restore: async (address, file, context) =>
-        (await loadBackup()).restoreStore(address, file, context.restoreTime, context),
+        (await loadBackup()).restoreStore(address, file, context.copyTime, context),
+      copyBeforeImport: async (address, context) => {
+        const { copyBeforeImport } = await import('./import-copy.js')
+        return copyBeforeImport(address, context.copyTime, context)
+      },
     },
     token: new MissingCapability(
       'and uses no token',

@@ -4,6 +4,7 @@ import {
   type Counts,
   countFinishedRecords,
   countRejectedRecords,
+  countStoredRecords,
   createCounts,
 } from '../../../import/outcomes.js'
 import type { RejectsFile } from '../../../import/rejects.js'
@@ -51,6 +52,8 @@ export class ImportReport {
   #unlistedRejectionCount = 0
   /** Undefined before the first step. */
   #changes: DryRunChanges | undefined
+  /** The command that undoes the import; undefined if there is no copy of the previous contents. */
+  #undoCommand: string | undefined
 
   constructor(
     plan: ImportPlan,
@@ -77,6 +80,18 @@ export class ImportReport {
   get isRolledBack(): boolean {
     const isRejected = countRejectedRecords(this.counts) > 0
     return this.#plan.atomic === true && (isRejected || !this.isComplete)
+  }
+
+  /** Whether the import has changed the store, or may have. */
+  get hasChangedStore(): boolean {
+    return !this.isRolledBack && countStoredRecords(this.counts) + this.counts.unknown > 0
+  }
+
+  /** Says how to undo the import, now and with the summary. */
+  async announceUndo(command: string): Promise<void> {
+    this.#undoCommand = command
+    await this.#progress.clear()
+    await this.#context.warn(describeUndo(command))
   }
 
   /** Shows what has become of a chunk. */
@@ -140,12 +155,14 @@ export class ImportReport {
     const subject = `${dryRun ? 'Dry run of' : 'Read'} ${formatPlantCount(finishedCount)}`
     const reasons = rejected > 0 ? counts.rejected : undefined
     const rejects = this.#findRejectsPath()
-    const fields = { dryRun, created, updated, skipped, rejected, reasons, unknown, rejects }
+    const undo = this.hasChangedStore ? this.#undoCommand : undefined
+    const fields = { dryRun, created, updated, skipped, rejected, reasons, unknown, rejects, undo }
     const isKept = !dryRun && !isRolledBack
     // A reader of stdout that has left must not hide why the import fails after its summary.
     await this.#context
       .printOutcome(fields, `${subject}: ${parts.join(', ')}`, { isKept })
       .catch(ignoreClosedPipe)
+    if (undo !== undefined) await this.#context.warn(describeUndo(undo))
   }
 
   /** Ends a preview: it has no summary, because the last question has the numbers. */
@@ -240,6 +257,10 @@ export class ImportReport {
     }
     return `The import ended at ${file}:${unansweredLine}: import the rest from there`
   }
+}
+
+function describeUndo(command: string): string {
+  return `To undo, with all that was stored since: ${command}`
 }
 
 function describeEmptyInput({ inputs: [first, ...others] }: ImportPlan): string {

@@ -30,6 +30,7 @@ import type { Store } from '../../../stores/store.js'
 import type { CommandContext } from '../../context.js'
 import { type ImportTarget, openTarget } from './open-target.js'
 import { ImportReport } from './report.js'
+import { ImportUndo } from './undo.js'
 
 /** @param argv the arguments of the command line, which the dialogue repeats with the answers */
 export async function runImport(
@@ -38,16 +39,18 @@ export async function runImport(
   argv: readonly string[],
 ): Promise<void> {
   const rejectsFile = await prepareRejectsFile(typedPlan, context)
+  const undo = new ImportUndo(context)
   try {
-    const inputs = await openInputs(typedPlan, context, argv)
+    const inputs = await openInputs(typedPlan, context, argv, undo)
     const { plan, shownLines } = inputs
     const report = new ImportReport(plan, context, { rejectsFile, shownLines })
     await useTarget(inputs, context, async (target) => {
-      await importInputs(inputs, target, report, context.io, rejectsFile)
+      await importInputs({ ...inputs, undo }, target, report, context.io, rejectsFile)
       await report.writeSummary()
     })
     report.assertNoRejections()
   } finally {
+    undo.discardUnneeded()
     rejectsFile?.discard()
   }
 }
@@ -69,7 +72,7 @@ async function useTarget(
 }
 
 async function importInputs(
-  { plan, firstReader, matcher }: ExaminedImport,
+  { plan, firstReader, matcher, undo }: ExaminedImport & { undo?: ImportUndo },
   { store, maxRecords, write, transaction }: ImportTarget,
   report: ImportReport,
   io: Io,
@@ -78,7 +81,8 @@ async function importInputs(
   const plants = store?.read({ signal: io.getStopSignal() }) ?? []
   const matches = await matcher?.match(plants)
   const importInto = async (writeChanges: Store['write']) => {
-    const parts = { plan, firstReader, matches, maxRecords, write: writeChanges, io }
+    const keepAndWrite = undo?.keepBefore(writeChanges, report) ?? writeChanges
+    const parts = { plan, firstReader, matches, maxRecords, write: keepAndWrite, io }
     for await (const step of importRecords(parts)) {
       rejectsFile?.append(step.rejections, step.reader)
       await report.show(step)
@@ -129,6 +133,7 @@ async function openInputs(
   plan: ImportPlan,
   context: CommandContext,
   argv: readonly string[],
+  undo: ImportUndo,
 ): Promise<ExaminedImport> {
   const mayAsk = () => context.mayAsk && plan.inputs.every(canBeReadTwice)
   let failure: PlantsError | undefined
@@ -144,7 +149,8 @@ async function openInputs(
   const { completePlan } = await import('../../import-dialogue/complete-plan.js')
   const shownLines = new Set<string>()
   const showOutcomes = (complete: ImportPlan) => showDryRun(complete, context, shownLines)
-  const complete = await completePlan({ plan, failure, context, argv, showOutcomes })
+  const prepareUndo = () => undo.prepare()
+  const complete = await completePlan({ plan, failure, context, argv, showOutcomes, prepareUndo })
   return { ...(await examinePlan(complete, context.io)), shownLines }
 }
 

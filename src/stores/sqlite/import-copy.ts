@@ -1,0 +1,71 @@
+/**
+ * Copies the contents of a store before an import changes them, so that a restore can undo it. The
+ * copy has a temporary name until the first change is sent, because a person may still decline the
+ * import. A process that is killed before may leave the temporary file.
+ */
+import { lstatSync, readdirSync, rmSync } from 'node:fs'
+import { basename, dirname, join } from 'node:path'
+import { ignoreSystemError } from '../../errors.js'
+import { buildTemporaryPath, createFile } from '../../platform/atomic-file.js'
+import { isThisUser, resolveRealPath } from '../../platform/files.js'
+import type { SqliteAddress } from '../address.js'
+import type { ImportCopy } from '../store-kind.js'
+import { backUp, nameCopy } from './backup.js'
+import type { SqliteOptions } from './connection.js'
+import { explainSqliteError } from './explain.js'
+
+/** How many copies of one store are kept. */
+const maxCopies = 5
+
+/**
+ * @param copyTime is a part of the name of the copy
+ * @returns undefined if there are no plants
+ * @throws {PlantsError} if the copy cannot be written
+ */
+export async function copyBeforeImport(
+  address: SqliteAddress,
+  copyTime: Date,
+  options: SqliteOptions,
+): Promise<ImportCopy | undefined> {
+  const beginning = `${resolveRealPath(address.name)}.before-import`
+  const temporaryFile = buildTemporaryPath(beginning)
+  let file = temporaryFile
+  const discard = () => rmSync(file, { force: true })
+  const copy = await backUp(address, temporaryFile, options)
+  if (copy?.plants === 0n) discard()
+  if (!copy?.plants) return undefined
+  const keep = () => {
+    const path = nameCopy(`${beginning}-`, copyTime)
+    try {
+      createFile(temporaryFile, path)
+    } catch (error) {
+      throw explainSqliteError(error, path, `The backup ${path}`)
+    }
+    discard()
+    file = path
+    deleteOldCopies(`${beginning}-`)
+    return path
+  }
+  return { keep, discard }
+}
+
+/** Keeps what another user has put there, and what cannot be deleted. */
+function deleteOldCopies(beginning: string): void {
+  const folder = dirname(beginning)
+  const prefix = basename(beginning)
+  const copies = (ignoreSystemError(() => readdirSync(folder)) ?? [])
+    .filter((name) => name.startsWith(prefix) && isCopyTime(name.slice(prefix.length)))
+    .map((name) => join(folder, name))
+    .filter(isOwnFile)
+  for (const copy of copies.toSorted().slice(0, -maxCopies)) ignoreSystemError(() => rmSync(copy))
+}
+
+/** The names that `nameCopy` gives are in the order of their times. */
+function isCopyTime(text: string): boolean {
+  return /^\d{8}T\d{6}Z(?:-2)*$/.test(text)
+}
+
+function isOwnFile(path: string): boolean {
+  const stats = ignoreSystemError(() => lstatSync(path))
+  return stats?.isFile() === true && isThisUser(stats.uid)
+}
