@@ -26,10 +26,7 @@ const familiarWords: ReadonlyMap<string, string> = new Map([
   ['save', 'To save plants in a file: plants export FILE, or plants backup FILE'],
   ['search', searchHint],
   ['status', 'To check the store: plants doctor'],
-  [
-    'undo',
-    'To go back: plants restore FILE, such as the copy STORE.before-import-TIME of an import',
-  ],
+  ['undo', 'To go back: plants restore FILE, such as STORE.before-import-TIME'],
   ['upsert', 'To create or change plants: plants import FILE --if-exists update'],
   ['view', showHint],
 

@@ -49,7 +49,9 @@ test('a store without plants, and one that does not exist, are not copied before
 })
 
 test('the newest five copies of a store are kept, and those of other stores', async () => {
-  const others = ['plants.db.before-import-mine', 'other.db.before-import-20200101T000000Z']
+  const ending = 'before-import-20200101T000000Z'
+  const others = ['plants.db.before-import-mine', `other.db.${ending}`]
+  others.push(`plants.db.before-import-20200101T000000Z.${ending}`) // the copy of a copy
   for (const name of others) user.write(join(user.data, name), '')
   const paths: string[] = []
   for (const second of [0, 1, 2, 3, 4, 4, 5]) paths.push((await copyAt(second))?.keep() ?? '')

@@ -4,7 +4,7 @@
  * import. A process that is killed before may leave the temporary file.
  */
 import { lstatSync, readdirSync, rmSync } from 'node:fs'
-import { basename, dirname, join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { ignoreSystemError } from '../../errors.js'
 import { buildTemporaryPath, createFile } from '../../platform/atomic-file.js'
 import { isThisUser, resolveRealPath } from '../../platform/files.js'
@@ -52,18 +52,16 @@ export async function copyBeforeImport(
 /** Keeps what another user has put there, and what cannot be deleted. */
 function deleteOldCopies(beginning: string): void {
   const folder = dirname(beginning)
-  const prefix = basename(beginning)
   const copies = (ignoreSystemError(() => readdirSync(folder)) ?? [])
-    .filter((name) => name.startsWith(prefix) && isCopyTime(name.slice(prefix.length)))
     .map((name) => join(folder, name))
+    .filter((path) => path.startsWith(beginning) && copyEnding.test(path.slice(beginning.length)))
     .filter(isOwnFile)
+  // The names are in the order of their times.
   for (const copy of copies.toSorted().slice(0, -maxCopies)) ignoreSystemError(() => rmSync(copy))
 }
 
-/** The names that `nameCopy` gives are in the order of their times. */
-function isCopyTime(text: string): boolean {
-  return /^\d{8}T\d{6}Z(?:-2)*$/.test(text)
-}
+/** Matches what `nameCopy` adds. */
+const copyEnding = /^\d{8}T\d{6}Z(?:-2)*$/
 
 function isOwnFile(path: string): boolean {
   const stats = ignoreSystemError(() => lstatSync(path))
