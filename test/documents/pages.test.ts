@@ -1,11 +1,19 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join, posix } from 'node:path'
+import type { Command } from 'commander'
 import { expect, test } from 'vitest'
 import packageJson from '../../package.json'
 import { listTopics } from '../../src/cli/topics.js'
 import { getDefault, getSetting, settingNames } from '../../src/config/setting-table.js'
-import { errorKinds } from '../../src/errors.js'
-import { documentation, pages, program, readAllHelps } from '../helpers/expect/documents.js'
+import { assertDefined, errorKinds } from '../../src/errors.js'
+import {
+  documentation,
+  getCommandPath,
+  listCommands,
+  pages,
+  program,
+  readAllHelps,
+} from '../helpers/expect/documents.js'
 import { formatOptionsPage } from '../helpers/expect/options-page.js'
 import { listSourceFiles, readSource } from '../helpers/expect/source.js'
 import { runPlants } from '../helpers/sandbox/run.js'
@@ -27,6 +35,16 @@ const handwritten = [...pages]
   .filter(([path]) => !['CHANGELOG.md', 'docs/options.md'].includes(path))
   .map(([, page]) => page)
   .join('\n')
+
+/** The path of each command but `plants`, by its path and its aliases. */
+const pathsByName = new Map(
+  listCommands(program).flatMap((command) => {
+    const path = getCommandPath(command).join(' ')
+    return [path, ...command.aliases()].filter(Boolean).map((name) => [name, path] as const)
+  }),
+)
+const longestFirst = [...pathsByName.keys()].toSorted((one, other) => other.length - one.length)
+const commandPattern = RegExp(`(?:\\bplants |\`)(?<name>${longestFirst.join('|')})\\b`, 'g')
 
 /** In ascending order, each with the `error` values that cause it. */
 const kinds = Object.values(errorKinds)
@@ -137,7 +155,7 @@ test('every name that a page finds in a file of the code is there', () => {
   expect(missing).toEqual([])
 })
 
-test('every option of every command is documented, and no other', () => {
+test('every option is documented, and no other', () => {
   const real = flagsIn([...helps.values()].join('\n'))
   const others =
     /`(?:docker|np[mx]|sha256sum|systemd-analyze) [^`]*`|^np[mx] .*$|^ *```text\n[^`]*^ *```$/gm
@@ -146,6 +164,18 @@ test('every option of every command is documented, and no other', () => {
   const listed = flagsIn(handwritten.replaceAll(others, '').replaceAll(ofBlocks, ''))
   expect([...listed].filter((flag) => !real.has(flag))).toEqual([])
   expect([...real].filter((flag) => !listed.has(flag))).toEqual([])
+})
+
+test('every option is documented at its command', () => {
+  const documented = findCommandsWithOptions()
+  const listFlags = ({ options }: Command) => [...flagsIn(options.map(({ flags }) => flags).join())]
+  const ofAllCommands = listFlags(program)
+  const missing = listCommands(program).flatMap((command) => {
+    const own = listFlags(command).filter((flag) => !ofAllCommands.includes(flag))
+    const path = getCommandPath(command).join(' ')
+    return own.map((flag) => `${path} ${flag}`).filter((line) => !documented.has(line))
+  })
+  expect(missing).toEqual([])
 })
 
 test('docs/options.md lists the arguments and options of every command as its help does', async () => {
@@ -226,8 +256,40 @@ function tableAt(titles: string): string[][] {
     .map((cells) => cells.map((cell) => cell.trim()))
 }
 
+/**
+ * Finds where the pages for users name options. An option belongs to the command before it in its
+ * line; if there is none, to the commands of its line; and if it has none, to those of the last line
+ * that has any.
+ */
+function findCommandsWithOptions(): Set<string> {
+  const userPages = ['README.md', ...listTopics().map(([topic]) => `docs/${topic}.md`)]
+  const lines = userPages.flatMap((path) =>
+    (pages.get(path) ?? '').replaceAll('\\\n', ' ').split('\n'),
+  )
+  const found = new Set<string>()
+  let lastNamed: string[] = []
+  for (const line of lines) {
+    const named = findCommandsIn(line)
+    if (named.length > 0) lastNamed = named
+    for (const { 0: flag, index } of line.matchAll(flagPattern)) {
+      const before = findCommandsIn(line.slice(0, index)).slice(-1)
+      for (const path of before.length > 0 ? before : lastNamed) found.add(`${path} ${flag}`)
+    }
+  }
+  return found
+}
+
+/** The commands that a line names by a name or an alias, as in: `plants ls` or `list`. */
+function findCommandsIn(line: string): string[] {
+  return Array.from(line.matchAll(commandPattern), ({ groups }) =>
+    assertDefined(pathsByName.get(groups?.['name'] ?? '')),
+  )
+}
+
+const flagPattern = /(?<![\w-])--[a-z][a-z-]*/g
+
 function flagsIn(text: string): Set<string> {
-  return new Set(Array.from(text.matchAll(/(?<![\w-])--[a-z][a-z-]*/g), ([flag]) => flag))
+  return new Set(Array.from(text.matchAll(flagPattern), ([flag]) => flag))
 }
 
 /** The anchors of the titles of a page, as GitHub makes them, and those that the page sets itself. */
