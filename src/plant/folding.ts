@@ -1,6 +1,7 @@
 /*
  * Decides which strings are equal to a search and to a sort, in all stores alike. JavaScript,
- * SQLite and PostgreSQL have different rules for case and accents, so one function folds strings.
+ * SQLite and PostgreSQL have different rules for case and accents, so `foldString` defines them.
+ * SQLite calls it; `stores/postgres/read.ts` says the same in SQL, which a test compares with it.
  * docs/design/search.md says why, and what was tried.
  */
 
