@@ -26,6 +26,7 @@ import { createHeaderFinder } from '../fields/header.js'
 import { type InputOptions, openRecords, type RecordReader } from '../fields/open.js'
 import { assertEncoding, isUtf8Text } from '../formats/detect.js'
 import { createEmptyFileError, maxUnpackedBytes } from '../formats/limits.js'
+import { listNames } from '../formats/names.js'
 import type { FormatInput } from '../formats/reader.js'
 import { parseFileEnding } from '../platform/file-names.js'
 import { peek, prepend } from '../platform/generators.js'
@@ -50,6 +51,10 @@ export interface ImportPlan extends InputOptions {
   inputs: ImportInput[]
   dryRun?: true
   atomic?: true
+  /** The plants that no record stands for are deleted at the end. */
+  sync?: true
+  /** Whether the last question of the import is answered by yes. */
+  yes?: true
   /** The absolute path of the file for rejected records. */
   rejects?: string | undefined
 }
@@ -148,10 +153,10 @@ const checkNameHint =
 
 /**
  * Reads all files before anything is stored, and checks their columns and their encoding. With
- * `--by-name`, all records of all inputs are read.
+ * `--by-name` and `--sync`, all records of all inputs are read.
  *
  * @param firstReader the first input, which the caller has opened, and so has checked its columns
- * @returns the records that are to be matched; undefined without `--by-name`
+ * @returns the records that are to be matched; undefined without `--by-name` and `--sync`
  */
 export async function examineInputs(
   plan: ImportPlan,
@@ -159,15 +164,17 @@ export async function examineInputs(
   io: Io,
 ): Promise<RecordMatcher | undefined> {
   const finder = createHeaderFinder(plan)
-  const matcher = plan.byName && new RecordMatcher(plan)
+  const matcher = plan.byName || plan.sync ? new RecordMatcher(plan) : undefined
   for (const [index, input] of plan.inputs.entries()) {
     if (!canBeReadTwice(input)) continue
     if (index > 0) await examineHeader(input, plan, firstReader, io)
     const read = <T>(use: (content: FormatInput) => Promise<T>) => useContent(input, io, use)
     if (matcher)
-      await read(async (content) =>
-        addRecords(await openRecords(content, plan), matcher, input.name),
-      )
+      await read(async (content) => {
+        const reader = await openRecords(content, plan)
+        assertWholeList(reader, input.name, plan)
+        for await (const chunk of reader.readChunks()) matcher.addChunk(chunk)
+      })
     // This reads a workbook, another encoding, or UTF-8 in which the line of an error is unknown.
     else if (!(await read((content) => isUtf8Text(content, plan))))
       await read((content) => assertEncoding(content, plan, finder))
@@ -207,17 +214,50 @@ export function canBeReadTwice(input: ImportInput): boolean {
   return input.keptBlocks !== undefined || (input.path !== '-' && readStats(input).isFile())
 }
 
-async function addRecords(
-  reader: RecordReader,
-  matcher: RecordMatcher,
-  name: string,
-): Promise<void> {
+/**
+ * A part of a list cannot be matched with the store, and `--sync` would delete the plants of the
+ * rest.
+ *
+ * @throws {PlantsError} `usage` for a part of a list, or a guess that decides which records it has
+ */
+function assertWholeList(reader: RecordReader, name: string, { sync }: ImportPlan): void {
   if (reader.isRejects)
     throw createUsageError(
-      `${name} has only the rejected records of a list, which cannot be matched by their names`,
-      'Correct the list itself, and import it with a new --rejects file',
+      `${name} has only the rejected records of a list, and not the whole list`,
+      'Correct the list itself, and import it again',
     )
-  for await (const chunk of reader.readChunks()) matcher.addChunk(chunk)
+  if (!sync || reader.type === 'json') return
+  const { header, workbook } = reader
+  if (header?.guessedLine !== undefined)
+    throw createUsageError(
+      `Line ${header.guessedLine} of ${name} may be the header, or a plant: ${listNames(header.names)}`,
+      'If it is the header, use these names in --map; if it is a plant, use --columns',
+    )
+  if (workbook?.otherSheet !== undefined)
+    throw createUsageError(
+      `${name} has a second sheet with these columns, ${listNames([workbook.otherSheet])}`,
+      'Choose the sheet with --sheet',
+    )
+}
+
+/**
+ * Prepares an input for an import that reads it twice if it has to be matched.
+ *
+ * @throws {PlantsError} `usage` for a pipe with `--sync`, because a pipe may end early
+ */
+export async function prepareInput(
+  input: ImportInput,
+  { byName, sync }: ImportPlan,
+  io: Io,
+): Promise<ImportInput> {
+  const preparedInput = addFingerprint(input)
+  if (canBeReadTwice(input)) return preparedInput
+  if (sync)
+    throw createUsageError(
+      `--sync reads files, and ${input.name} is none: it may end early`,
+      'Save the list to a file, and import the file',
+    )
+  return byName ? keepPipe(preparedInput, io) : preparedInput
 }
 
 /**
@@ -225,8 +265,7 @@ async function addRecords(
  *
  * @throws {PlantsError} `input` for more than 256 MiB
  */
-export async function keepPipe(input: ImportInput, io: Io): Promise<ImportInput> {
-  if (canBeReadTwice(input)) return input
+async function keepPipe(input: ImportInput, io: Io): Promise<ImportInput> {
   const keptBlocks: Buffer[] = []
   let lengthBytes = 0
   await useContent(input, io, async ({ blocks }) => {
@@ -261,9 +300,9 @@ export function isInputError(error: unknown): error is PlantsError {
   return error instanceof PlantsError && error.kind === 'input'
 }
 
-/** Adds the state that the file has now. */
-export function addFingerprint(input: ImportInput): ImportInput {
-  return { ...input, fingerprint: readFingerprint(input) }
+/** Adds the state that the file has now, unless the dialogue has read it before. */
+function addFingerprint(input: ImportInput): ImportInput {
+  return { ...input, fingerprint: input.fingerprint ?? readFingerprint(input) }
 }
 
 /** @throws {PlantsError} `input` if the file has changed since `addFingerprint` */

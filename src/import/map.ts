@@ -1,7 +1,7 @@
 /*
  * Maps records to changes of plants: a create or an update, nothing if the plant is equal already, or
  * the reason why a record is rejected. With `--by-name`, the match of a record without an id says
- * for which plant it stands.
+ * for which plant it stands. With `--sync`, a record without a tag removes the tag of its plant.
  */
 import type { Chunk, ReadProblem } from '../fields/chunk.js'
 import type { FieldOptions } from '../fields/options.js'
@@ -15,37 +15,47 @@ import {
   type StoredPlant,
 } from '../plant/plant.js'
 import { findProblems } from '../plant/schema.js'
-import { createProblem, type ExistsPolicy } from '../stores/change.js'
+import { createProblem, type ExistsPolicy, getTargetId } from '../stores/change.js'
 import { type Matches, parseWithoutId } from './match.js'
-import { findIdCause, type MappedRecord, type RecordProblem } from './outcomes.js'
+import { findIdCause, isChange, type MappedRecord, type RecordProblem } from './outcomes.js'
 
-/** @param matches undefined without `--by-name` */
-export function mapRecords(
-  chunk: Chunk,
-  options: FieldOptions,
-  matches: Matches | undefined,
-): MappedRecord[] {
-  return chunk.records.map((_, index) => mapRecord(chunk, index, options, matches))
+interface MapOptions extends Pick<FieldOptions, 'byName' | 'ifExists'> {
+  /** Undefined without `--by-name` and `--sync`. */
+  matches: Matches | undefined
+  /** Whether a record without a tag removes the tag of its plant. */
+  removesMissingTags: boolean
 }
 
-function mapRecord(
-  chunk: Chunk,
-  index: number,
-  { ifExists }: FieldOptions,
-  matches: Matches | undefined,
-): MappedRecord {
+export function mapRecords(chunk: Chunk, options: MapOptions): MappedRecord[] {
+  return chunk.records.map((_, index) => mapRecord(chunk, index, options))
+}
+
+function mapRecord(chunk: Chunk, index: number, options: MapOptions): MappedRecord {
+  const { byName, ifExists, matches, removesMissingTags } = options
   const readProblem = chunk.problems.get(index)
   if (readProblem) return createReadProblem(readProblem)
   const id = chunk.ids[index]
-  const record = { id, name: chunk.names[index], tag: chunk.tags[index] }
-  if (matches && (id ?? null) === null) {
+  const tag = chunk.tags[index]
+  const removesTag = removesMissingTags && tag === undefined
+  const record = { id, name: chunk.names[index], tag: removesTag ? null : tag }
+  if (matches && byName && (id ?? null) === null) {
     const plant = parseWithoutId(chunk, index)
     // The id means nothing, but the reason is not that it is missing.
     return plant
       ? applyMatch(plant, record.tag, matches, ifExists)
       : explainInvalid({ ...record, id: 0n }, false)
   }
-  return ifExists === 'update' ? mapUpdate(record) : mapCreate(record, ifExists)
+  if (ifExists !== 'update') return mapCreate(record, ifExists)
+  const mapping = mapUpdate(record)
+  const isRepetition =
+    isChange(mapping) && matches?.differsFromEarlier(getTargetId(mapping), record) === true
+  return isRepetition ? createRepetition(id) : mapping
+}
+
+/** With `--sync`, the list has one plant for each id. */
+function createRepetition(id: unknown): RecordProblem {
+  const message = `The id ${id} also occurs in an earlier record, with a different plant`
+  return { ...createProblem('conflict', message), rejectionCause: 'repeatedId' }
 }
 
 function mapCreate({ id, name, tag }: MappedFields, ifExists: 'same' | 'skip'): MappedRecord {

@@ -1,5 +1,6 @@
 /*
- * Decides which plant of the store each record without an id stands for (`--by-name`).
+ * Decides which plant of the store each record without an id stands for (`--by-name`), and which
+ * plants no record stands for (`--sync`).
  *
  * All records of the inputs are added first. Then the plants of the store pass by, in the order of
  * their ids, so the memory grows with the list, and not with the store. The decision depends only
@@ -10,11 +11,11 @@
  */
 import { assertDefined } from '../errors.js'
 import type { Chunk } from '../fields/chunk.js'
-import type { FieldOptions } from '../fields/options.js'
 import { largestId } from '../plant/fields.js'
 import { foldName } from '../plant/folding.js'
 import { isInt64 } from '../plant/json.js'
 import { type NewPlant, parsePlant, type StoredPlant } from '../plant/plant.js'
+import type { ImportPlan } from './inputs.js'
 
 /**
  * What a record without an id stands for:
@@ -32,23 +33,47 @@ type Match =
 const matchTypes = ['unmatched', 'equal', 'different', 'new', 'noIdLeft'] as const
 type MatchType = (typeof matchTypes)[number]
 
+/** A record with an id that occurs more than once in the inputs. */
+interface RepeatedRecord {
+  name: unknown
+  tag: unknown
+}
+
 /** The matches of all records without ids. */
 export class Matches {
   readonly #types: Uint8Array
   readonly #ids: BigInt64Array
   readonly #differentPlants = new Map<number, StoredPlant>()
+  /** The ids that occur more than once, with the first record of each that was mapped. */
+  readonly #repeatedIds: Map<bigint, RepeatedRecord | undefined>
   #next = 0
 
   /** How many records equal an earlier one. */
   readonly repeatedCount: number
   /** Whether a record of the inputs has a tag. If none has, the list says nothing about tags. */
   readonly hasTags: boolean
+  /** How many plants of the store no record stands for. */
+  missingCount = 0
+  /** These plants, which `--sync` deletes. */
+  readonly missingPlants: StoredPlant[] = []
 
-  constructor(recordCount: number, repeatedCount: number, hasTags: boolean) {
-    this.repeatedCount = repeatedCount
-    this.hasTags = hasTags
+  constructor(
+    recordCount: number,
+    facts: Pick<Matches, 'repeatedCount' | 'hasTags'> & { repeatedIds: ReadonlySet<bigint> },
+  ) {
+    this.repeatedCount = facts.repeatedCount
+    this.hasTags = facts.hasTags
+    this.#repeatedIds = new Map(Array.from(facts.repeatedIds, (id) => [id, undefined]))
     this.#types = new Uint8Array(recordCount)
     this.#ids = new BigInt64Array(recordCount)
+  }
+
+  /** Whether an earlier record with this id has another name or another tag. */
+  differsFromEarlier(id: bigint, record: RepeatedRecord): boolean {
+    if (!this.#repeatedIds.has(id)) return false
+    const first = this.#repeatedIds.get(id)
+    if (!first) this.#repeatedIds.set(id, record)
+    return first !== undefined && (first.name !== record.name || first.tag !== record.tag)
   }
 
   isMatched(record: number): boolean {
@@ -73,8 +98,10 @@ export class Matches {
   }
 }
 
+type MatchOptions = Pick<ImportPlan, 'byName' | 'ifExists' | 'sync'>
+
 export class RecordMatcher {
-  readonly #ifExists: FieldOptions['ifExists']
+  readonly #options: MatchOptions
   /** The numbers of the names as they are written, and as gardeners write them. */
   readonly #names = new Map<string, number>()
   readonly #foldedNames = new Map<string, number>()
@@ -91,22 +118,27 @@ export class RecordMatcher {
   readonly #nextEqual: number[] = []
   /** The plants for which records with ids stand. */
   readonly #claims = new Set<bigint | string>()
+  /** The ids that occur more than once. */
+  readonly #repeatedIds = new Set<bigint>()
   /** The plants that have the name of a record, and equal none. */
   readonly #otherPlants: StoredPlant[] = []
   #greatestId: bigint | undefined
   #hasTags = false
   #repeatedCount = 0
+  /** How many records the inputs have. */
+  recordCount = 0
 
-  constructor({ ifExists }: Pick<FieldOptions, 'ifExists'>) {
-    this.#ifExists = ifExists
+  constructor(options: MatchOptions) {
+    this.#options = options
   }
 
   /** Adds the records of an input, one chunk after the other. */
   addChunk(chunk: Chunk): void {
+    this.recordCount += chunk.length
     for (const [index, id] of chunk.ids.entries()) {
       if ((chunk.tags[index] ?? undefined) !== undefined) this.#hasTags = true
       if (isInt64(id)) this.#addClaim(id, chunk.names[index])
-      const plant = parseWithoutId(chunk, index)
+      const plant = this.#options.byName && parseWithoutId(chunk, index)
       if (plant) this.#addRecord(plant)
     }
   }
@@ -114,14 +146,16 @@ export class RecordMatcher {
   /** Without `update`, a record whose plant has another name is rejected or skipped. */
   #addClaim(id: bigint, name: unknown): void {
     this.#raiseGreatestId(id)
-    if (this.#ifExists === 'update') this.#claims.add(id)
+    const { ifExists, sync } = this.#options
+    if (sync && this.#claims.has(id)) this.#repeatedIds.add(id)
+    if (ifExists === 'update') this.#claims.add(id)
     else if (typeof name === 'string') this.#claims.add(formatClaim(id, name))
   }
 
   #isClaimed({ id, name }: StoredPlant): boolean {
     return (
       this.#claims.size > 0 &&
-      this.#claims.has(this.#ifExists === 'update' ? id : formatClaim(id, name))
+      this.#claims.has(this.#options.ifExists === 'update' ? id : formatClaim(id, name))
     )
   }
 
@@ -152,7 +186,11 @@ export class RecordMatcher {
   async match(
     plants: AsyncIterable<readonly StoredPlant[]> | Iterable<readonly StoredPlant[]>,
   ): Promise<Matches> {
-    const matches = new Matches(this.#nameOfRecord.length, this.#repeatedCount, this.#hasTags)
+    const matches = new Matches(this.#nameOfRecord.length, {
+      repeatedCount: this.#repeatedCount,
+      hasTags: this.#hasTags,
+      repeatedIds: this.#repeatedIds,
+    })
     for await (const page of plants) for (const plant of page) this.#matchEqual(plant, matches)
     this.#matchDifferent(matches)
     this.#matchNew(matches)
@@ -165,7 +203,9 @@ export class RecordMatcher {
     if (this.#isClaimed(plant)) return
     const record = this.#takeEqual(plant)
     if (record !== undefined) matches.set(record, { type: 'equal' })
-    else if (this.#foldedNames.has(foldName(name))) this.#otherPlants.push(plant)
+    else if (this.#foldedNames.size > 0 && this.#foldedNames.has(foldName(name)))
+      this.#otherPlants.push(plant)
+    else this.#addMissing(plant, matches)
   }
 
   /** Takes the first record that equals a plant, and has none yet. */
@@ -212,6 +252,13 @@ export class RecordMatcher {
     const getTag = (record: number) => assertDefined(this.#tagOfRecord[record])
     pair((record) => plantsByTag.get(joinNumbers(getName(record), getTag(record))))
     pair((record) => plantsByName.get(getName(record)))
+    for (const plant of this.#otherPlants)
+      if (!pairedPlants.has(plant)) this.#addMissing(plant, matches)
+  }
+
+  #addMissing(plant: StoredPlant, matches: Matches): void {
+    matches.missingCount += 1
+    if (this.#options.sync) matches.missingPlants.push(plant)
   }
 
   /** Gives the remaining records ids above all ids of the store and of the inputs. */

@@ -183,10 +183,14 @@ export interface Counts {
   rejected: Record<string, number>
   /** How many records were sent, and have no answer that says whether they are stored. */
   unknown: number
+  /** How many plants of the store were deleted, because no record stands for them. */
+  deleted: number
+  /** How many more plants no record stands for. */
+  missing: number
 }
 
-export function createCounts(): Counts {
-  return { created: 0, updated: 0, skipped: 0, rejected: {}, unknown: 0 }
+export function createCounts(missing = 0): Counts {
+  return { created: 0, updated: 0, skipped: 0, rejected: {}, unknown: 0, deleted: 0, missing }
 }
 
 export function countRejectedRecords({ rejected }: Counts): number {
@@ -212,6 +216,15 @@ export function addOutcomes(counts: Counts, outcomes: readonly RecordOutcome[]):
       const type = findCountedType(outcome)
       if (type !== undefined) counts[type] += 1
     }
+}
+
+/** A plant that is gone already counts as deleted. One that was changed since stays missing. */
+export function addDeletion(counts: Counts, outcome: Outcome): void {
+  if (outcome.type === 'unknown') counts.unknown += 1
+  const isGone = outcome.type === 'rejected' && outcome.problem.kind === 'notFound'
+  if (outcome.type !== 'deleted' && !isGone) return
+  counts.deleted += 1
+  counts.missing -= 1
 }
 
 /**

@@ -69,8 +69,10 @@ export function listUnknownFields(value: object): string[] {
   return Object.keys(value).filter((key) => !fieldNames.some((name) => name === key))
 }
 
+export const invalidPlantLabel = 'Invalid plant: '
+
 export function describeInvalidPlant(problems: readonly string[]): string {
-  return `Invalid plant: ${problems.join('; ')}`
+  return invalidPlantLabel + problems.join('; ')
 }
 
 export function omitId({ name, tag }: Plant): Plant {

@@ -7,7 +7,7 @@ import {
 } from '../plant/plant.js'
 
 /** `Store.write` makes these changes. Each change concerns one plant. */
-export type Change = Create | Update | { type: 'delete'; id: bigint }
+export type Change = Create | Update | Delete
 
 export interface Create {
   type: 'create'
@@ -33,6 +33,13 @@ export interface Update {
    * the record stands for another plant, and the update is rejected.
    */
   expectedName?: string | undefined
+}
+
+export interface Delete {
+  type: 'delete'
+  id: bigint
+  /** The plant as it was read. If it is another one now, the deletion is rejected. */
+  expectedPlant?: StoredPlant | undefined
 }
 
 /**
@@ -85,7 +92,8 @@ export function toError(problem: Problem): PlantsError {
  */
 export function isRepeatable(change: Change): boolean {
   if (change.type === 'create') return change.key !== undefined || change.ifExists !== undefined
-  return change.type === 'update' && change.ifMissing === 'create'
+  if (change.type === 'delete') return change.expectedPlant !== undefined
+  return change.ifMissing === 'create'
 }
 
 export function getTargetId(change: Change): bigint {
@@ -161,6 +169,16 @@ export function findRenameRejection(
   return createRejectedOutcome(
     createProblem('conflict', `Plant ${storedPlant.id} now has another name`),
   )
+}
+
+/** Returns the rejection of a deletion whose plant is gone, or is not the expected one. */
+export function findDeleteRejection(
+  { id, expectedPlant }: Delete,
+  storedPlant: StoredPlant | undefined,
+): Outcome | undefined {
+  if (!storedPlant) return createRejectedOutcome(createNotFoundProblem(id))
+  if (!expectedPlant || haveEqualNameAndTag(storedPlant, expectedPlant)) return undefined
+  return createRejectedOutcome(createProblem('conflict', `Plant ${id} was changed meanwhile`))
 }
 
 /**

@@ -4,6 +4,7 @@
  * module reads and writes nothing. A direct store looks the plants up first, and then executes the
  * plan.
  */
+import { assertDefined } from '../errors.js'
 import {
   applyPatch,
   haveEqualNameAndTag,
@@ -14,11 +15,11 @@ import {
 import {
   type Change,
   type Create,
-  createNotFoundProblem,
   createOutcomeForExistingId,
   createOutcomeForMissingPlant,
-  createRejectedOutcome,
   createTooLargeOutcome,
+  type Delete,
+  findDeleteRejection,
   findRenameRejection,
   type Outcome,
   type Update,
@@ -75,7 +76,7 @@ export function planChanges(storedPlants: readonly KeyedPlant[], changes: readon
 function applyChange(plants: PlantsById, change: Change): Outcome {
   if (change.type === 'create') return applyCreate(plants, change)
   if (change.type === 'update') return applyUpdate(plants, change)
-  return applyDelete(plants, change.id)
+  return applyDelete(plants, change)
 }
 
 function applyCreate(plants: PlantsById, change: Create): Outcome {
@@ -121,11 +122,12 @@ function applyUpdate(plants: PlantsById, change: Update): Outcome {
   return { type: 'updated', plant, before: storedPlant }
 }
 
-function applyDelete(plants: PlantsById, id: bigint): Outcome {
-  const storedPlant = plants.get(id)?.plant
-  if (!storedPlant) return createRejectedOutcome(createNotFoundProblem(id))
-  plants.delete(id)
-  return { type: 'deleted', plant: storedPlant }
+function applyDelete(plants: PlantsById, change: Delete): Outcome {
+  const storedPlant = plants.get(change.id)?.plant
+  const rejection = findDeleteRejection(change, storedPlant)
+  if (rejection) return rejection
+  plants.delete(change.id)
+  return { type: 'deleted', plant: assertDefined(storedPlant) }
 }
 
 function findDifferences(

@@ -3,7 +3,7 @@
  * such as the column of the names. It adds the answers to the plan as the options that have the
  * same meaning, and then the import runs like any other.
  *
- * The dialogue begins only if the import could not open the files, or found no id in the first
+ * It asks for columns only if the import could not open the files, or found no id in the first
  * records. So it asks for nothing that an import finds by itself. If no answer helps, the import
  * ends as it would without the dialogue.
  *
@@ -12,23 +12,26 @@
  */
 import type { PlantsError } from '../../errors.js'
 import type { ImportPlan } from '../../import/inputs.js'
-import { formatPlantCount } from '../../plant/plant.js'
+import { countStoredRecords } from '../../import/outcomes.js'
 import type { CommandContext } from '../context.js'
 import { applyAnswers, type ImportAnswers, sampleInput } from './answers.js'
 import { askForColumns } from './ask-columns.js'
 import { askForFileEncoding } from './ask-encoding.js'
 import { buildCommandLine } from './command-line.js'
+import { describePreview, type ImportPreview } from './describe-preview.js'
 import { askToImport, showLines } from './questions.js'
 
 interface DialogueOptions {
   plan: ImportPlan
-  /** The error with which the import would end; undefined if it would reject all records. */
+  /** The error with which the import would end. */
   failure: PlantsError | undefined
+  /** Whether the import would reject the first records, because none of them has an id. */
+  lacksIds: boolean
   context: CommandContext
   /** The arguments after the name of the program. */
   argv: readonly string[]
-  /** Shows what the plan would do, and returns how many plants it would create or change. */
-  showOutcomes: (plan: ImportPlan) => Promise<number>
+  /** Shows what the plan would do. */
+  showOutcomes: (plan: ImportPlan) => Promise<ImportPreview>
   /** Copies what the store has, before a person is asked whether to import. */
   prepareUndo: () => Promise<void>
 }
@@ -40,17 +43,30 @@ interface DialogueOptions {
  * would prevent it
  */
 export async function completePlan(options: DialogueOptions): Promise<ImportPlan> {
-  const { plan, failure, context, argv, showOutcomes, prepareUndo } = options
-  const answers = await askForAnswers(plan, failure, context)
-  if (Object.keys(answers).length === 0) return plan
+  const { plan, failure, lacksIds, context, argv, showOutcomes, prepareUndo } = options
+  const mustAsk = failure !== undefined || lacksIds
+  const answers = mustAsk ? await askForAnswers(plan, failure, context) : {}
+  const hasAnswers = Object.keys(answers).length > 0
+  if (!hasAnswers && !plan.sync) return plan
   const complete = applyAnswers(plan, answers)
-  const count = plan.dryRun ? 0 : await showOutcomes(complete)
+  const preview = plan.dryRun ? undefined : await showOutcomes(complete)
   const command = buildCommandLine(argv, answers)
-  await showLines(['The same without questions:', `  ${command}`], context.io)
-  if (count === 0) return complete
+  if (hasAnswers) await showLines(['The same without questions:', `  ${command}`], context.io)
+  if (!preview || !mayChangeStore(preview)) return complete
   await prepareUndo()
-  await askToImport(describeQuestion(count, context), context.io)
+  if (!plan.yes) await askLastQuestion(preview, context)
   return complete
+}
+
+function mayChangeStore({ counts }: ImportPreview): boolean {
+  return countStoredRecords(counts) + counts.deleted > 0
+}
+
+async function askLastQuestion(preview: ImportPreview, context: CommandContext): Promise<void> {
+  const store = context.describeStore()
+  const question = `Import ${describePreview(preview)}${store === undefined ? '' : ` into ${store}`}?`
+  // What deletes plants is not one Enter away.
+  await askToImport(question, preview.counts.deleted > 0 ? 'no' : 'yes', context.io)
 }
 
 async function askForAnswers(
@@ -67,9 +83,4 @@ async function askForAnswers(
   const remainingFailure = encoding === undefined ? failure : columnsFailure
   if (!columnAnswers && remainingFailure) throw remainingFailure
   return { ...answers, ...columnAnswers }
-}
-
-function describeQuestion(count: number, context: CommandContext): string {
-  const store = context.describeStore()
-  return `Import ${formatPlantCount(count)}${store === undefined ? '' : ` into ${store}`}?`
 }

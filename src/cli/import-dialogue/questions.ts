@@ -94,12 +94,16 @@ export function askForEncoding(readings: readonly EncodingReading[], io: Io): Pr
   return askToChoose({ message: 'Which encoding?', choices }, io)
 }
 
-/** @throws {PlantsError} `interrupted` if the answer is no */
-export async function askToImport(message: string, io: Io): Promise<void> {
+/**
+ * @param initial the answer that Enter gives
+ * @throws {PlantsError} `interrupted` if the answer is no
+ */
+export async function askToImport(message: string, initial: 'yes' | 'no', io: Io): Promise<void> {
   const yes = { value: 'yes', name: 'Yes' }
   // A person who types "no" selects this. Otherwise Enter would take the answer above, yes.
   const no = { value: 'no', name: 'No' }
-  if ((await askToChoose({ message, choices: [yes, no] }, io)) === 'no') throw createStoppedError()
+  const answer = await askToChoose({ message, choices: [yes, no], initial }, io)
+  if (answer === 'no') throw createStoppedError()
 }
 
 /**

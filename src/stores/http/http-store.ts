@@ -6,7 +6,8 @@ import type { HttpAddress } from '../address.js'
 import { type Change, getTargetId, type Outcome } from '../change.js'
 import type { CountQuery, ReadQuery } from '../query.js'
 import type { Store, WriteOptions } from '../store.js'
-import { buildCountRequest } from './plant-request.js'
+import type { HttpRequest } from './http-client.js'
+import { buildCountRequest, expectedPlant } from './plant-request.js'
 import { fetchPages } from './read.js'
 import { fetchPlant, type Send, sendChange, sendChanges, toOutcomeType } from './send-changes.js'
 import { ServiceClient } from './service-client.js'
@@ -72,14 +73,39 @@ export class HttpStore implements Store {
     return count
   }
 
+  /**
+   * Asks whether the token may update and delete plants, by requests for `-`, which is no id.
+   *
+   * @throws {PlantsError} `forbidden` for a right that is missing, and `accessDenied` for a service
+   *   that lacks an operation
+   */
+  async check(): Promise<void> {
+    for (const request of rightProbes)
+      try {
+        await this.#client.send(request)
+      } catch (cause) {
+        const status = cause instanceof PlantsError ? cause.status : undefined
+        if (status === 400 || status === 422) continue // It rejects the id.
+        if (status !== 404 && status !== 405) throw cause
+        const message = `${this.#client.service.address.name} does not offer to change and delete plants`
+        throw new PlantsError('accessDenied', message, { status, cause })
+      }
+  }
+
   close(): Promise<void> {
     return this.#client.close()
   }
 }
 
+const rightProbes: readonly HttpRequest[] = [
+  { method: 'PATCH', path: '/plants/-', body: '{}', expectedValue: expectedPlant },
+  { method: 'DELETE', path: '/plants/-', expectedValue: expectedPlant },
+]
+
 /** An import prints its own hint, because it has no option for a key. */
 function isFromImport(change: Change): boolean {
-  return ('ifExists' in change && change.ifExists !== undefined) || 'ifMissing' in change
+  const hasPolicy = 'ifExists' in change && change.ifExists !== undefined
+  return hasPolicy || 'ifMissing' in change || 'expectedPlant' in change
 }
 
 /**

@@ -13,6 +13,8 @@ import {
   createOutcomeForExistingId,
   createOutcomeForMissingPlant,
   createRejectedOutcome,
+  type Delete,
+  findDeleteRejection,
   findRenameRejection,
   getTargetId,
   type Outcome,
@@ -31,13 +33,16 @@ type ChangeOfType<Type> = Extract<Change, { type: Type }>
 export async function sendChange(sendRequest: Send, change: Change): Promise<Outcome> {
   if (change.type === 'create') return sendCreate(sendRequest, change)
   if (change.type === 'update') return sendUpdate(sendRequest, change)
-  const plant = await catchErrorsOfKinds(
-    ['notFound'],
-    sendRequest(buildPlantRequest('DELETE', change.id)),
-  )
-  return plant
-    ? { type: 'deleted', plant }
-    : createRejectedOutcome(createNotFoundProblem(change.id))
+  return sendDelete(sendRequest, change)
+}
+
+async function sendDelete(sendRequest: Send, change: Delete): Promise<Outcome> {
+  const { id, expectedPlant } = change
+  const storedPlant = expectedPlant && (await fetchPlant(sendRequest, id))
+  const rejection = expectedPlant && findDeleteRejection(change, storedPlant)
+  if (rejection) return rejection
+  const plant = await catchErrorsOfKinds(['notFound'], sendRequest(buildPlantRequest('DELETE', id)))
+  return plant ? { type: 'deleted', plant } : createRejectedOutcome(createNotFoundProblem(id))
 }
 
 async function sendCreate(sendRequest: Send, change: ChangeOfType<'create'>): Promise<Outcome> {

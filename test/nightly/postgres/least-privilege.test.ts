@@ -54,6 +54,16 @@ describe('a service with the role of "Least privilege"', () => {
       expect((await exchangeOnce(service, request)).status).toBe(status)
   })
 
+  test('imports no list with --sync, which may have to delete', async () => {
+    const { database, url } = await freshRole()
+    const user = new Sandbox()
+    Object.assign(user.env, database.env, { PLANTS_STORE: url })
+    user.write('list.csv', 'id,name\n1,Fern\n')
+    const { code, err } = await user.run('import list.csv --sync --yes')
+    expect([code, err]).toEqual([4, expect.stringContaining('update or delete plants')])
+    expect((await user.run('count')).out).toBe('{"count":0}\n')
+  })
+
   test('creates no token, and the hint says that the owner can', async () => {
     const { database, url } = await freshRole()
     const env = { ...database.env, PLANTS_STORE: url }

@@ -45,7 +45,7 @@ export async function readRecords(
   const otherFields = new Set(reader.type === 'table' ? reader.header?.unreadNames : [])
   for await (const chunk of reader.readChunks()) {
     for (const key of chunk.unreadKeys) otherFields.add(key)
-    const results = mapRecords(chunk, options, undefined)
+    const results = mapRecords(chunk, { ...options, matches: undefined, removesMissingTags: false })
     for (const [index, record] of chunk.records.entries()) {
       const raw = reader.type === 'table' ? reader.readCells(record) : record
       const at = { line: chunk.lines[index] ?? 0, raw }

@@ -42,6 +42,13 @@ export function define(command: PlantsCommand): void {
         defaultValue: 'same',
       },
     )
+    .addOption(
+      new Option(
+        '--sync',
+        'make the store equal to the list: change plants as "update" does, and delete those that the list does not have',
+      ).conflicts(['ifExists', 'rejects']),
+    )
+    .option('-y, --yes', 'delete without confirmation, with --sync')
     .value(
       '--rejects <path>',
       'write the rejected records and the reasons to this new file: .csv for a table, .ndjson for JSON',
@@ -61,7 +68,7 @@ export function define(command: PlantsCommand): void {
     .addExamples(
       'plants import list.xlsx',
       'plants import stock.xlsx --map id=No,name=Kind',
-      'plants import list.csv --by-name --if-exists update --dry-run',
+      'plants import list.csv --by-name --sync --dry-run',
     )
     .handler((options: ImportOptions, io, files: string[]) =>
       importPlants(options, io, files, command.argv),
@@ -143,6 +150,7 @@ function buildPlan(
     ...options,
     inputs: (files.length === 0 ? ['-'] : files).map((file) => resolveInput(file, io)),
     map: options.map ?? {},
+    ifExists: options.sync ? 'update' : options.ifExists,
     rejects: options.rejects && io.resolvePath(options.rejects),
   }
 }

@@ -44,6 +44,7 @@ export function chooseOutcomeHint(
     case 'formattedId':
       return areIdsWrong ? `${causeHints[cause]}, or ${ignoringIds}` : causeHints[cause]
     case 'missingId':
+      if (plan.sync) return 'Write an id into each record, or add --by-name if the list has no ids'
       // The ids of the other records show that the list has ids.
       return greatestCount < recordCount ? chooseOtherHint(rejects, plan) : causeHints[cause]
     case 'other':
@@ -57,7 +58,9 @@ export function chooseOutcomeHint(
  * An import with `--atomic` stores nothing, and one with `--by-name` matches the whole list, so a
  * rejects file is not enough.
  */
-function chooseOtherHint(rejects: string | undefined, { atomic, byName }: ImportPlan): string {
+function chooseOtherHint(rejects: string | undefined, plan: ImportPlan): string {
+  const { atomic, byName, sync } = plan
+  if (sync) return 'Correct the input, and run the command again'
   if (rejects === undefined)
     return 'Correct the input, and run the command again. To get the rejected records, add --rejects FILE'
   return atomic || byName

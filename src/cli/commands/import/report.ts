@@ -11,7 +11,7 @@ import type { RejectsFile } from '../../../import/rejects.js'
 import type { ImportStep } from '../../../import/run.js'
 import { describeIgnoredFields, ignoreClosedPipe } from '../../../output/output.js'
 import { Progress } from '../../../output/progress.js'
-import { formatPlantCount, groupDigits } from '../../../plant/plant.js'
+import { formatPlantCount, groupDigits, invalidPlantLabel } from '../../../plant/plant.js'
 import type { CommandContext } from '../../context.js'
 import {
   type DryRunChanges,
@@ -44,6 +44,8 @@ export class ImportReport {
   isComplete = false
   /** How many records were rejected for each cause. */
   readonly #causeCounts = new Map<HintCause, number>()
+  /** The message of the first record that was rejected for each cause. */
+  readonly #causeMessages = new Map<HintCause, string>()
   readonly #shownLines: Set<string> | undefined
   readonly #isPreview: boolean
   readonly #maxRejections: number
@@ -84,7 +86,8 @@ export class ImportReport {
 
   /** Whether the import has changed the store, or may have. */
   get hasChangedStore(): boolean {
-    return !this.isRolledBack && countStoredRecords(this.counts) + this.counts.unknown > 0
+    const { unknown, deleted } = this.counts
+    return !this.isRolledBack && countStoredRecords(this.counts) + unknown + deleted > 0
   }
 
   /** Says how to undo the import, now and with the summary. */
@@ -106,7 +109,9 @@ export class ImportReport {
     const { reporter } = this.#context
     for (const rejection of rejections) {
       const cause = findHintCause(rejection)
-      this.#causeCounts.set(cause, (this.#causeCounts.get(cause) ?? 0) + 1)
+      const count = this.#causeCounts.get(cause) ?? 0
+      if (count === 0) this.#causeMessages.set(cause, rejection.message)
+      this.#causeCounts.set(cause, count + 1)
     }
     const shownRejections = rejections.slice(0, this.#maxRejections - this.#shownRejectionCount)
     this.#shownRejectionCount += shownRejections.length
@@ -149,20 +154,38 @@ export class ImportReport {
     const created = isRolledBack ? 0 : counts.created
     const updated = isRolledBack ? 0 : counts.updated
     const rejected = countRejectedRecords(counts)
-    const parts = Object.entries({ created, updated, skipped, rejected, unknown })
+    const otherCounts = this.#countOtherPlants()
+    const numbers = { created, updated, skipped, rejected, unknown, ...otherCounts }
+    const parts = Object.entries(numbers)
       .filter(([name, count]) => name === 'created' || count > 0)
       .map(([name, count]) => `${groupDigits(count)} ${name}`)
     const subject = `${dryRun ? 'Dry run of' : 'Read'} ${formatPlantCount(finishedCount)}`
     const reasons = rejected > 0 ? counts.rejected : undefined
     const rejects = this.#findRejectsPath()
     const undo = this.hasChangedStore ? this.#undoCommand : undefined
-    const fields = { dryRun, created, updated, skipped, rejected, reasons, unknown, rejects, undo }
+    const counted = { created, updated, skipped, rejected, reasons, unknown, ...otherCounts }
+    const fields = { dryRun, ...counted, rejects, undo }
     const isKept = !dryRun && !isRolledBack
     // A reader of stdout that has left must not hide why the import fails after its summary.
     await this.#context
       .printOutcome(fields, `${subject}: ${parts.join(', ')}`, { isKept })
       .catch(ignoreClosedPipe)
     if (undo !== undefined) await this.#context.warn(describeUndo(undo))
+  }
+
+  /** The most frequent reason of the rejected records; undefined if none is rejected. */
+  get rejectionReason(): string | undefined {
+    const [first] = [...this.#causeCounts].toSorted((one, other) => other[1] - one[1])
+    const message = first && this.#causeMessages.get(first[0])
+    return message?.replace(invalidPlantLabel, '')
+  }
+
+  /** Counts the plants of the store for which no record stands, with `--sync`. */
+  #countOtherPlants(): Partial<Record<'deleted' | 'missing', number>> {
+    if (!this.#plan.sync) return {}
+    const deleted = this.isRolledBack ? 0 : this.counts.deleted
+    const missing = this.counts.missing + this.counts.deleted - deleted
+    return missing > 0 ? { ...(deleted > 0 && { deleted }), missing } : { deleted }
   }
 
   /** Ends a preview: it has no summary, because the last question has the numbers. */
@@ -189,11 +212,18 @@ export class ImportReport {
     return this.#rejectsFile?.isComplete ? this.#rejectsFile.path : undefined
   }
 
-  /** @throws {PlantsError} `incomplete` if records were rejected */
-  assertNoRejections(): void {
+  /** @throws {PlantsError} `incomplete` if records were rejected, or plants were not deleted */
+  assertComplete(): void {
     const rejectedCount = countRejectedRecords(this.counts)
-    if (rejectedCount === 0) return
-    const outcomeClause = this.#plan.atomic ? ', so nothing was changed' : ''
+    const { atomic, sync } = this.#plan
+    if (rejectedCount === 0) {
+      const { missing } = this.counts
+      if (!sync || missing === 0) return
+      const text = `Did not delete ${formatPlantCount(missing)}, changed by somebody during the import`
+      throw new PlantsError('incomplete', text, { hint: 'Run the same command again' })
+    }
+    const keptClause = sync ? ', so nothing was deleted' : ''
+    const outcomeClause = atomic ? ', so nothing was changed' : keptClause
     const message = `Rejected ${formatPlantCount(rejectedCount)}${this.#describeUnlisted()}${outcomeClause}`
     const recordCount = countFinishedRecords(this.counts)
     const rejects = this.#findRejectsPath()

@@ -6,10 +6,14 @@
  * 1 MiB, is found only by the import itself. If an input has an error, a dialogue on a terminal may
  * complete the options. Then the records are written to the target that `openTarget` has opened.
  */
-import { assertDefined, type PlantsError } from '../../../errors.js'
+import {
+  assertDefined,
+  createInputError,
+  createUsageError,
+  type PlantsError,
+} from '../../../errors.js'
 import { needsOwnIds } from '../../../fields/options.js'
 import {
-  addFingerprint,
   assertFilesExist,
   canBeReadTwice,
   examineInputs,
@@ -17,16 +21,17 @@ import {
   type ImportPlan,
   type InputReader,
   isInputError,
-  keepPipe,
   openInput,
+  prepareInput,
 } from '../../../import/inputs.js'
-import type { RecordMatcher } from '../../../import/match.js'
-import { countRejectedRecords, countStoredRecords } from '../../../import/outcomes.js'
+import type { Matches, RecordMatcher } from '../../../import/match.js'
+import { countRejectedRecords } from '../../../import/outcomes.js'
 import { assertRejectsName, RejectsFile } from '../../../import/rejects.js'
 import { importRecords } from '../../../import/run.js'
 import { peek } from '../../../platform/generators.js'
 import type { Io } from '../../../platform/io.js'
 import type { Store } from '../../../stores/store.js'
+import { rights } from '../../../stores/tokens.js'
 import type { CommandContext } from '../../context.js'
 import { type ImportTarget, openTarget } from './open-target.js'
 import { ImportReport } from './report.js'
@@ -38,17 +43,19 @@ export async function runImport(
   context: CommandContext,
   argv: readonly string[],
 ): Promise<void> {
+  assertMayDelete(typedPlan, context)
   const rejectsFile = await prepareRejectsFile(typedPlan, context)
   const undo = new ImportUndo(context)
   try {
     const inputs = await openInputs(typedPlan, context, argv, undo)
     const { plan, shownLines } = inputs
+    if (plan.sync && !plan.dryRun) await undo.prepare()
     const report = new ImportReport(plan, context, { rejectsFile, shownLines })
     await useTarget(inputs, context, async (target) => {
       await importInputs({ ...inputs, undo }, target, report, context.io, rejectsFile)
       await report.writeSummary()
     })
-    report.assertNoRejections()
+    report.assertComplete()
   } finally {
     undo.discardUnneeded()
     rejectsFile?.discard()
@@ -71,15 +78,25 @@ async function useTarget(
   }
 }
 
+/** @throws {PlantsError} `usage` if plants may be deleted, and nobody has agreed or can be asked */
+function assertMayDelete({ sync, yes, dryRun }: ImportPlan, context: CommandContext): void {
+  if (!sync || yes || dryRun || context.mayAsk) return
+  throw createUsageError(
+    '--sync deletes the plants that are not in the list, and requires confirmation',
+    'To see them, add --dry-run. To delete them, add --yes',
+  )
+}
+
 async function importInputs(
-  { plan, firstReader, matcher, undo }: ExaminedImport & { undo?: ImportUndo },
-  { store, maxRecords, write, transaction }: ImportTarget,
+  inputs: ExaminedImport & { undo?: ImportUndo },
+  target: ImportTarget,
   report: ImportReport,
   io: Io,
   rejectsFile?: RejectsFile,
 ): Promise<void> {
-  const plants = store?.read({ signal: io.getStopSignal() }) ?? []
-  const matches = await matcher?.match(plants)
+  const { plan, firstReader, undo } = inputs
+  const { maxRecords, write, transaction } = target
+  const matches = await matchInputs(inputs, target, io)
   const importInto = async (writeChanges: Store['write']) => {
     const keepAndWrite = undo?.keepBefore(writeChanges, report) ?? writeChanges
     const parts = { plan, firstReader, matches, maxRecords, write: keepAndWrite, io }
@@ -104,6 +121,25 @@ async function importInputs(
   }
 }
 
+/** Finds the plants that the records stand for, before anything is written. */
+async function matchInputs(
+  inputs: ExaminedImport,
+  { store }: ImportTarget,
+  io: Io,
+): Promise<Matches | undefined> {
+  const { plan, matcher } = inputs
+  if (plan.sync && matcher?.recordCount === 0)
+    throw createInputError(
+      'The list has no records, and --sync would delete every plant',
+      'To delete all plants: plants list | plants delete - --yes',
+    )
+  if (plan.sync && !plan.dryRun) await store?.check?.(rights)
+  const matches = await matcher?.match(store?.read({ signal: io.getStopSignal() }) ?? [])
+  // The names of the whole list need much memory.
+  inputs.matcher = undefined
+  return matches
+}
+
 async function prepareRejectsFile(
   { rejects, dryRun }: ImportPlan,
   context: CommandContext,
@@ -117,7 +153,7 @@ async function prepareRejectsFile(
 interface ExaminedImport {
   /** The options, with the answers of the dialogue. */
   plan: ImportPlan
-  /** The records that are to be matched; undefined without `--by-name`. */
+  /** The records that are to be matched; undefined without `--by-name` and `--sync`. */
   matcher: RecordMatcher | undefined
   /** The first input. It stays open until it is imported. */
   firstReader: InputReader
@@ -130,17 +166,21 @@ interface ExaminedImport {
  * have no ids, a dialogue begins.
  */
 async function openInputs(
-  plan: ImportPlan,
+  typedPlan: ImportPlan,
   context: CommandContext,
   argv: readonly string[],
   undo: ImportUndo,
 ): Promise<ExaminedImport> {
+  const plan = await prepareInputs(typedPlan, context.io)
   const mayAsk = () => context.mayAsk && plan.inputs.every(canBeReadTwice)
   let failure: PlantsError | undefined
+  let lacksIds = false
   try {
     const inputs = await examinePlan(plan, context.io)
-    if (!needsOwnIds(plan) || !mayAsk()) return inputs
-    if (await mayHaveIds(inputs.plan, context.io)) return inputs
+    if (!mayAsk()) return inputs
+    lacksIds = needsOwnIds(plan) && !(await mayHaveIds(plan, context.io))
+    const needsConfirmation = plan.sync && !plan.yes && !plan.dryRun
+    if (!lacksIds && !needsConfirmation) return inputs
     inputs.firstReader.close()
   } catch (error) {
     if (!isInputError(error) || !mayAsk()) throw error
@@ -150,7 +190,8 @@ async function openInputs(
   const shownLines = new Set<string>()
   const showOutcomes = (complete: ImportPlan) => showDryRun(complete, context, shownLines)
   const prepareUndo = () => undo.prepare()
-  const complete = await completePlan({ plan, failure, context, argv, showOutcomes, prepareUndo })
+  const options = { plan, failure, lacksIds, context, argv, showOutcomes, prepareUndo }
+  const complete = await completePlan(options)
   return { ...(await examinePlan(complete, context.io)), shownLines }
 }
 
@@ -166,12 +207,14 @@ async function mayHaveIds(plan: ImportPlan, io: Io): Promise<boolean> {
   }
 }
 
-async function examinePlan(typedPlan: ImportPlan, io: Io): Promise<ExaminedImport> {
-  assertFilesExist(typedPlan.inputs)
+async function prepareInputs(plan: ImportPlan, io: Io): Promise<ImportPlan> {
+  assertFilesExist(plan.inputs)
   const inputs: ImportInput[] = []
-  for (const input of typedPlan.inputs.map(addFingerprint))
-    inputs.push(typedPlan.byName ? await keepPipe(input, io) : input)
-  const plan = { ...typedPlan, inputs }
+  for (const input of plan.inputs) inputs.push(await prepareInput(input, plan, io))
+  return { ...plan, inputs }
+}
+
+async function examinePlan(plan: ImportPlan, io: Io): Promise<ExaminedImport> {
   const firstReader = await openInput(assertDefined(plan.inputs[0]), plan, io)
   try {
     if (plan.rejects !== undefined) assertRejectsName(plan.rejects, firstReader)
@@ -185,18 +228,18 @@ async function examinePlan(typedPlan: ImportPlan, io: Io): Promise<ExaminedImpor
 /**
  * Shows in the dialogue what an import would do.
  *
- * @returns how many plants the import would create or change
+ * @returns the report, which has the numbers of the last question
  */
 async function showDryRun(
   { atomic: _, rejects: __, ...plan }: ImportPlan,
   context: CommandContext,
   shownLines: Set<string>,
-): Promise<number> {
+): Promise<ImportReport> {
   const inputs = await examinePlan({ ...plan, dryRun: true }, context.io)
   const report = new ImportReport(inputs.plan, context, { shownLines, isPreview: true })
   await useTarget(inputs, context, async (target) => {
     await importInputs(inputs, target, report, context.io)
     await report.endPreview()
   })
-  return countStoredRecords(report.counts)
+  return report
 }

@@ -1,0 +1,156 @@
+import { beforeEach, describe, expect, test } from 'vitest'
+import { ImportSandbox } from '../../helpers/sandbox/import-sandbox.js'
+import { queryFile } from '../../helpers/sandbox/sqlite-file.js'
+
+// The list is the store: test/contract/sync.test.ts has its usual month, in each kind of store.
+
+const header = 'id,name,tag'
+const firstMonth = [header, '1,Lavender,South', '2,Rose,Pond', '3,Mint,Herbs', '4,Sage,Herbs']
+const secondMonth = [header, '5,Thyme,Herbs', '1,Lavender,South', '2,Rose,North', '4,Salvia,Herbs']
+
+let user: ImportSandbox
+
+beforeEach(() => {
+  user = new ImportSandbox()
+})
+
+const write = (file: string, rows: readonly string[]) => user.write(file, `${rows.join('\n')}\n`)
+const list = async () => (await user.run('list -o csv')).out.trim().split('\n')
+
+async function importFirstMonth(): Promise<void> {
+  write('list.csv', firstMonth)
+  await user.import('list.csv')
+}
+
+describe('a dry run with --sync', () => {
+  test('has the numbers of the import, asks nobody and changes nothing', async () => {
+    await importFirstMonth()
+    write('list.csv', secondMonth)
+    const counts = { created: 1, updated: 2, skipped: 1, deleted: 1 }
+    const dryRun = await user.import('list.csv --sync --dry-run')
+    expect(dryRun).toMatchObject({ code: 0, dryRun: true, ...counts })
+    expect(await list()).toEqual(firstMonth)
+    expect(await user.import('list.csv --sync --yes')).toMatchObject({ code: 0, ...counts })
+  })
+})
+
+describe('--sync deletes nothing', () => {
+  test.each([
+    { what: 'a record is rejected', rows: [...secondMonth, 'x,Fern,'], missing: 1 },
+    { what: 'a record has too many cells', rows: [...secondMonth, '6,Fern,a,b'], missing: 1 },
+    {
+      what: 'two plants have one id',
+      rows: [header, '1,Lavender,South', '1,Lily,Pond'],
+      missing: 3,
+    },
+  ])('if $what', async ({ rows, missing }) => {
+    await importFirstMonth()
+    write('list.csv', rows)
+    const result = await user.import('list.csv --sync --yes')
+    expect(result).toMatchObject({ code: 6, missing })
+    expect(result).not.toHaveProperty('deleted')
+    expect(await list()).toContain('3,Mint,Herbs')
+  })
+
+  test('if a record of an atomic import is rejected, and then changes nothing', async () => {
+    await importFirstMonth()
+    write('list.csv', [...secondMonth, 'x,Fern,'])
+    expect(await user.import('list.csv --sync --atomic --yes')).toMatchObject({ code: 6 })
+    expect(await list()).toEqual(firstMonth)
+  })
+
+  test.each([
+    { what: 'nobody has agreed', rows: secondMonth, flags: '' },
+    { what: 'the list has no records', rows: [header], flags: '--yes' },
+    {
+      what: 'the header may be a plant',
+      rows: ['7,Fern,', '8,Iris,'],
+      flags: '--map id=1,name=2 --yes',
+    },
+    {
+      what: 'the list is a rejects file',
+      rows: [`rejected_line,rejected_reason,${header}`, '3,"why",1,Lavender,South'],
+      flags: '--yes',
+    },
+    { what: 'a policy is given, too', rows: secondMonth, flags: '--if-exists skip --yes' },
+    { what: 'a rejects file is wanted', rows: secondMonth, flags: '--rejects r.csv --yes' },
+  ])('and nothing changes, if $what', async ({ rows, flags }) => {
+    await importFirstMonth()
+    write('next.csv', rows)
+    expect(await user.import(`next.csv --sync ${flags}`)).toMatchObject({ code: 2 })
+    expect(await list()).toEqual(firstMonth)
+  })
+
+  test('and nothing changes, if the list comes from a pipe', async () => {
+    await importFirstMonth()
+    const result = await user.import('- --sync --yes', `${secondMonth.join('\n')}\n`)
+    expect(result).toMatchObject({ code: 2 })
+    expect(await list()).toEqual(firstMonth)
+  })
+})
+
+test('several files are one list', async () => {
+  await importFirstMonth()
+  write('a.csv', secondMonth.slice(0, 3))
+  write('b.csv', [header, ...secondMonth.slice(3)])
+  const counts = { created: 1, updated: 2, skipped: 1, deleted: 1 }
+  expect(await user.import('a.csv b.csv --sync --yes')).toMatchObject({ code: 0, ...counts })
+})
+
+test('an equal record that occurs twice is one plant', async () => {
+  await importFirstMonth()
+  write('list.csv', [...firstMonth, '3,Mint,Herbs'])
+  expect(await user.import('list.csv --sync --yes')).toMatchObject({ code: 0, skipped: 5 })
+})
+
+test('own ids replace the generated ones', async () => {
+  write('list.csv', ['name,tag', 'Lavender,South', 'Rose,Pond'])
+  await user.import('list.csv --by-name')
+  const numbered = [header, '11,Lavender,South', '12,Rose,Pond']
+  write('list.csv', numbered)
+  const result = await user.import('list.csv --sync --yes')
+  expect(result).toMatchObject({ code: 0, created: 2, deleted: 2 })
+  expect(await list()).toEqual(numbered)
+})
+
+describe('a record without a tag', () => {
+  test('removes the tag of its plant, in JSON', async () => {
+    await importFirstMonth()
+    user.write('e.ndjson', '{"id":1,"name":"Lavender"}\n{"id":2,"name":"Rose","tag":"Pond"}\n')
+    expect(await user.import('e.ndjson --sync --yes')).toMatchObject({ updated: 1, deleted: 2 })
+    expect(await list()).toEqual([header, '1,Lavender,', '2,Rose,Pond'])
+  })
+
+  test.each(['id,name', 'name'])('keeps it, if no record has one: %s', async (names) => {
+    await importFirstMonth()
+    const start = names === 'name' ? 2 : 0
+    const rows = firstMonth.slice(1).map((row) => row.slice(start).replace(/,[^,]*$/, ''))
+    write('list.csv', [names, ...rows])
+    const flags = names === 'name' ? '--by-name --sync --yes' : '--sync --yes'
+    expect(await user.import(`list.csv ${flags}`)).toMatchObject({ code: 0, skipped: 4 })
+    expect(await list()).toEqual(firstMonth)
+  })
+})
+
+test('an export into another store and back changes nothing', async () => {
+  await importFirstMonth()
+  await user.run('export list.ndjson')
+  const into = ['list.ndjson', '--sync', '--yes', '--store', 'other.db']
+  expect(await user.import(into)).toMatchObject({ code: 0, created: 4 })
+  expect(await user.import(into)).toMatchObject({ code: 0, skipped: 4 })
+})
+
+test('a plant that was changed since it was read is not deleted', async () => {
+  await importFirstMonth()
+  write('list.csv', secondMonth)
+  // The import has read the plants when it begins to write.
+  queryFile(
+    user.store,
+    `CREATE TRIGGER moved AFTER INSERT ON plants WHEN NEW.id = 5
+      BEGIN UPDATE plants SET tag = 'Pots' WHERE id = 3; END`,
+  )
+  const result = await user.import('list.csv --sync --yes')
+  expect(result).toMatchObject({ code: 6, created: 1, missing: 1 })
+  expect(await list()).toContain('3,Mint,Pots')
+  expect(await user.import('list.csv --sync --yes')).toMatchObject({ code: 0, deleted: 1 })
+})
