@@ -17,7 +17,13 @@ import {
 import { findProblems } from '../plant/schema.js'
 import { createProblem, type ExistsPolicy, getTargetId } from '../stores/change.js'
 import { type Matches, parseWithoutId } from './match.js'
-import { findIdCause, isChange, type MappedRecord, type RecordProblem } from './outcomes.js'
+import {
+  findIdCause,
+  isChange,
+  type MappedChange,
+  type MappedRecord,
+  type RecordProblem,
+} from './outcomes.js'
 
 interface MapOptions extends Pick<FieldOptions, 'byName' | 'ifExists'> {
   /** Undefined without `--by-name` and `--sync`. */
@@ -47,13 +53,21 @@ function mapRecord(chunk: Chunk, index: number, options: MapOptions): MappedReco
   }
   if (ifExists !== 'update') return mapCreate(record, ifExists)
   const mapping = mapUpdate(record)
-  const isRepetition =
-    isChange(mapping) && matches?.differsFromEarlier(getTargetId(mapping), record) === true
-  return isRepetition ? createRepetition(id) : mapping
+  return matches && isChange(mapping) ? compareWithList(mapping, record, matches) : mapping
+}
+
+function compareWithList(
+  mapping: MappedChange,
+  record: MappedFields,
+  matches: Matches,
+): MappedRecord {
+  const id = getTargetId(mapping)
+  if (matches.differsFromEarlier(id, record)) return createRepetition(id)
+  return matches.equalIds.has(id) ? { type: 'skipped' } : mapping
 }
 
 /** With `--sync`, the list has one plant for each id. */
-function createRepetition(id: unknown): RecordProblem {
+function createRepetition(id: bigint): RecordProblem {
   const message = `The id ${id} also occurs in an earlier record, with a different plant`
   return { ...createProblem('conflict', message), rejectionCause: 'repeatedId' }
 }

@@ -52,6 +52,8 @@ export class Matches {
   readonly repeatedCount: number
   /** Whether a record of the inputs has a tag. If none has, the list says nothing about tags. */
   readonly hasTags: boolean
+  /** With `update`, the plants that equal the record with their id. */
+  readonly equalIds = new Set<bigint>()
   /** How many plants of the store no record stands for. */
   missingCount = 0
   /** These plants, which `--sync` deletes. */
@@ -106,9 +108,8 @@ export class RecordMatcher {
   readonly #names = new Map<string, number>()
   readonly #foldedNames = new Map<string, number>()
   readonly #tags = new Map<string | undefined, number>()
-  /** The numbers of the written name, the folded name and the tag of each record without an id. */
+  /** The numbers of the folded name and the tag of each record without an id. */
   readonly #nameOfRecord: number[] = []
-  readonly #foldedNameOfRecord: number[] = []
   readonly #tagOfRecord: number[] = []
   /**
    * The last of the records that have a written name and a tag, and no plant yet, and for each of
@@ -116,8 +117,10 @@ export class RecordMatcher {
    */
   readonly #lastEqual = new Map<number, number>()
   readonly #nextEqual: number[] = []
-  /** The plants for which records with ids stand. */
-  readonly #claims = new Set<bigint | string>()
+  /** Without `update`, the ids of records with their names. */
+  readonly #claims = new Set<string>()
+  /** With `update`, the ids of records, and the name and the tag of the first record of each. */
+  readonly #claimedIds = new Map<bigint, number>()
   /** The ids that occur more than once. */
   readonly #repeatedIds = new Set<bigint>()
   /** The plants that have the name of a record, and equal none. */
@@ -137,26 +140,34 @@ export class RecordMatcher {
     this.recordCount += chunk.length
     for (const [index, id] of chunk.ids.entries()) {
       if ((chunk.tags[index] ?? undefined) !== undefined) this.#hasTags = true
-      if (isInt64(id)) this.#addClaim(id, chunk.names[index])
+      if (isInt64(id)) this.#addClaim(id, chunk.names[index], chunk.tags[index])
       const plant = this.#options.byName && parseWithoutId(chunk, index)
       if (plant) this.#addRecord(plant)
     }
   }
 
   /** Without `update`, a record whose plant has another name is rejected or skipped. */
-  #addClaim(id: bigint, name: unknown): void {
+  #addClaim(id: bigint, name: unknown, tag: unknown): void {
     this.#raiseGreatestId(id)
     const { ifExists, sync } = this.#options
-    if (sync && this.#claims.has(id)) this.#repeatedIds.add(id)
-    if (ifExists === 'update') this.#claims.add(id)
-    else if (typeof name === 'string') this.#claims.add(formatClaim(id, name))
+    if (ifExists !== 'update') {
+      if (typeof name === 'string') this.#claims.add(formatClaim(id, name))
+    } else if (this.#claimedIds.has(id)) {
+      if (sync) this.#repeatedIds.add(id)
+    } else {
+      const isComplete = typeof name === 'string' && (typeof tag === 'string' || tag == null)
+      this.#claimedIds.set(id, isComplete ? this.#addKey(name, tag ?? undefined) : -1)
+    }
   }
 
   #isClaimed({ id, name }: StoredPlant): boolean {
-    return (
-      this.#claims.size > 0 &&
-      this.#claims.has(this.#options.ifExists === 'update' ? id : formatClaim(id, name))
-    )
+    if (this.#claims.size > 0) return this.#claims.has(formatClaim(id, name))
+    return this.#claimedIds.has(id)
+  }
+
+  /** Numbers a name and a tag. */
+  #addKey(name: string, tag: string | undefined): number {
+    return joinNumbers(addNumber(this.#names, name), addNumber(this.#tags, tag))
   }
 
   #raiseGreatestId(id: bigint): void {
@@ -165,12 +176,9 @@ export class RecordMatcher {
 
   #addRecord({ name, tag }: NewPlant): void {
     const record = this.#nameOfRecord.length
-    const nameNumber = addNumber(this.#names, name)
-    const tagNumber = addNumber(this.#tags, tag)
-    this.#nameOfRecord.push(nameNumber)
-    this.#foldedNameOfRecord.push(addNumber(this.#foldedNames, foldName(name)))
-    this.#tagOfRecord.push(tagNumber)
-    const key = joinNumbers(nameNumber, tagNumber)
+    const key = this.#addKey(name, tag)
+    this.#nameOfRecord.push(addNumber(this.#foldedNames, foldName(name)))
+    this.#tagOfRecord.push(assertDefined(this.#tags.get(tag)))
     const last = this.#lastEqual.get(key)
     this.#lastEqual.set(key, record)
     if (last === undefined) {
@@ -200,8 +208,12 @@ export class RecordMatcher {
   #matchEqual(plant: StoredPlant, matches: Matches): void {
     const { id, name } = plant
     this.#raiseGreatestId(id)
-    if (this.#isClaimed(plant)) return
-    const record = this.#takeEqual(plant)
+    const key = this.#findKey(plant)
+    if (this.#isClaimed(plant)) {
+      if (key !== undefined && key === this.#claimedIds.get(id)) matches.equalIds.add(id)
+      return
+    }
+    const record = key === undefined ? undefined : this.#takeEqual(key)
     if (record !== undefined) matches.set(record, { type: 'equal' })
     else if (this.#foldedNames.size > 0 && this.#foldedNames.has(foldName(name)))
       this.#otherPlants.push(plant)
@@ -209,17 +221,21 @@ export class RecordMatcher {
   }
 
   /** Takes the first record that equals a plant, and has none yet. */
-  #takeEqual({ name, tag }: StoredPlant): number | undefined {
-    const nameNumber = this.#names.get(name)
-    const tagNumber = this.#findTag(tag)
-    if (nameNumber === undefined || tagNumber === undefined) return undefined
-    const key = joinNumbers(nameNumber, tagNumber)
+  #takeEqual(key: number): number | undefined {
     const last = this.#lastEqual.get(key)
     if (last === undefined) return undefined
     const record = assertDefined(this.#nextEqual[last])
     if (record === last) this.#lastEqual.delete(key)
     else this.#nextEqual[last] = assertDefined(this.#nextEqual[record])
     return record
+  }
+
+  /** Finds the numbers of the name and the tag of a plant, if records have them. */
+  #findKey({ name, tag }: StoredPlant): number | undefined {
+    const nameNumber = this.#names.get(name)
+    const tagNumber = this.#findTag(tag)
+    if (nameNumber === undefined || tagNumber === undefined) return undefined
+    return joinNumbers(nameNumber, tagNumber)
   }
 
   #findTag(tag: string | undefined): number | undefined {
@@ -248,7 +264,7 @@ export class RecordMatcher {
         matches.set(record, { type: 'different', plant })
       }
     }
-    const getName = (record: number) => assertDefined(this.#foldedNameOfRecord[record])
+    const getName = (record: number) => assertDefined(this.#nameOfRecord[record])
     const getTag = (record: number) => assertDefined(this.#tagOfRecord[record])
     pair((record) => plantsByTag.get(joinNumbers(getName(record), getTag(record))))
     pair((record) => plantsByName.get(getName(record)))

@@ -42,7 +42,7 @@ export interface RecordProblem extends Problem {
 }
 
 /** What a record changes. */
-type MappedChange = Exclude<Change, { type: 'delete' }> & {
+export type MappedChange = Exclude<Change, { type: 'delete' }> & {
   /** Whether the import has assigned the id. */
   isGenerated: boolean
 }
