@@ -254,7 +254,7 @@ export async function prepareInput(
   if (canBeReadTwice(input)) return preparedInput
   if (sync)
     throw createUsageError(
-      `--sync reads files, and ${input.name} is none: it may end early`,
+      `${input.name} is not a file: it may end early, and then lacks a part of the list`,
       'Save the list to a file, and import the file',
     )
   return byName ? keepPipe(preparedInput, io) : preparedInput

@@ -11,11 +11,11 @@
  */
 import { assertDefined } from '../errors.js'
 import type { Chunk } from '../fields/chunk.js'
+import type { FieldOptions } from '../fields/options.js'
 import { largestId } from '../plant/fields.js'
 import { foldName } from '../plant/folding.js'
 import { isInt64 } from '../plant/json.js'
 import { type NewPlant, parsePlant, type StoredPlant } from '../plant/plant.js'
-import type { ImportPlan } from './inputs.js'
 
 /**
  * What a record without an id stands for:
@@ -100,7 +100,9 @@ export class Matches {
   }
 }
 
-type MatchOptions = Pick<ImportPlan, 'byName' | 'ifExists' | 'sync'>
+interface MatchOptions extends Pick<FieldOptions, 'byName' | 'ifExists'> {
+  sync?: true
+}
 
 export class RecordMatcher {
   readonly #options: MatchOptions
