@@ -1,5 +1,5 @@
 import { setMaxListeners } from 'node:events'
-import { assertDefined, type ErrorKind, PlantsError } from '../../errors.js'
+import { assertDefined, PlantsError } from '../../errors.js'
 import { toWireJson } from '../../plant/json.js'
 import {
   applyPatch,
@@ -41,7 +41,7 @@ async function sendDelete(sendRequest: Send, change: Delete): Promise<Outcome> {
   const storedPlant = expectedPlant && (await fetchPlant(sendRequest, id))
   const rejection = expectedPlant && findDeleteRejection(change, storedPlant)
   if (rejection) return rejection
-  const plant = await catchErrorsOfKinds(['notFound'], sendRequest(buildPlantRequest('DELETE', id)))
+  const plant = await catchNotFound(sendRequest(buildPlantRequest('DELETE', id)))
   return plant ? { type: 'deleted', plant } : createRejectedOutcome(createNotFoundProblem(id))
 }
 
@@ -142,22 +142,19 @@ function sendPatch(
   { id, ...fields }: PlantPatch,
 ): Promise<StoredPlant | undefined> {
   const request = { ...buildPlantRequest('PATCH', id), body: toWireJson(fields) }
-  return catchErrorsOfKinds(['notFound'], sendRequest(request))
+  return catchNotFound(sendRequest(request))
 }
 
 export function fetchPlant(sendRequest: Send, id: bigint): Promise<StoredPlant | undefined> {
-  return catchErrorsOfKinds(['notFound'], sendRequest(buildPlantRequest('GET', id)))
+  return catchNotFound(sendRequest(buildPlantRequest('GET', id)))
 }
 
-/** Returns undefined if the action fails with an error of one of the kinds. */
-async function catchErrorsOfKinds<T>(
-  kinds: ErrorKind[],
-  action: Promise<T>,
-): Promise<T | undefined> {
+/** Returns undefined if no plant has the id of the request. */
+async function catchNotFound<T>(action: Promise<T>): Promise<T | undefined> {
   try {
     return await action
   } catch (error) {
-    if (error instanceof PlantsError && kinds.includes(error.kind)) return undefined
+    if (error instanceof PlantsError && error.kind === 'notFound') return undefined
     throw error
   }
 }
@@ -174,21 +171,17 @@ export async function sendChanges(
 ): Promise<Outcome[]> {
   const { runtime, concurrency = maxConcurrency } = client.service
   const failureController = new AbortController()
-  const furtherSignals = signal ? [signal] : []
-  const stopSignal = AbortSignal.any([
-    runtime.getStopSignal(),
-    failureController.signal,
-    ...furtherSignals,
-  ])
+  const signals = [runtime.getStopSignal(), failureController.signal]
+  const stopSignal = AbortSignal.any(signal ? [...signals, signal] : signals)
   setMaxListeners(0, stopSignal) // each pause of a change adds a listener
   const sendRequest: Send = (request) =>
     client.send(request, { signal: stopSignal, finishesInFlight: true })
   const outcomes: Outcome[] = []
   const lastSendById = new Map<bigint, Promise<void>>()
 
-  const sendChangeAt = async (index: number) => {
+  const sendAndRecord = async (index: number, change: Change) => {
     if (stopSignal.aborted) return
-    const outcome = await tryToSend(sendRequest, assertDefined(changes[index]), stopSignal)
+    const outcome = await tryToSend(sendRequest, change, stopSignal)
     if (!outcome) return
     outcomes[index] = explainConflict(outcome)
     // Any failure but the rejection of one plant is a failure of the service.
@@ -196,13 +189,13 @@ export async function sendChanges(
       failureController.abort(outcome.problem)
   }
 
-  let nextIndex = 0
+  const remainingChanges = changes.entries()
   const sendRemainingChanges = async () => {
-    while (nextIndex < changes.length && !stopSignal.aborted) {
-      const index = nextIndex
-      nextIndex += 1
-      const id = getTargetId(assertDefined(changes[index]))
-      const sendPromise = Promise.resolve(lastSendById.get(id)).then(() => sendChangeAt(index))
+    for (const [index, change] of remainingChanges) {
+      const id = getTargetId(change)
+      const sendPromise = Promise.resolve(lastSendById.get(id)).then(() =>
+        sendAndRecord(index, change),
+      )
       lastSendById.set(id, sendPromise)
       await sendPromise
     }
