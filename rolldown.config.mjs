@@ -4,9 +4,10 @@ import { rawText } from './bin/build/raw-text.mjs'
 import { withoutReplacedModules } from './bin/build/replaced-modules.mjs'
 
 // Each kind of store is one file, and what the kinds share is another one: a create in a SQLite
-// file must not load what speaks to a service. The modules that are listed here are in neither,
-// because only `doctor`, `auth`, `backup` and `restore` need them.
-const rareModules = ['backup', 'check-token', 'diagnose']
+// file must not load what speaks to a service. The modules that are listed here are bundled where
+// they are imported, because only `doctor`, `auth`, `backup`, `restore` and the lists of a service
+// need them.
+const rareModules = ['backup', 'check-token', 'diagnose', 'select']
 const store = RegExp(
   String.raw`[\\/]src[\\/]stores[\\/](?:(?<kind>\w+)[\\/])?(?!${rareModules.join('|')})[\w-]+\.ts$`,
 )
