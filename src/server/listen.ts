@@ -2,13 +2,12 @@
  * Makes a server listen on a TCP port or on a Unix socket.
  *
  * The file of a socket stays when its process is killed, and would prevent the next start. So a
- * socket on which nobody listens any more is replaced, under a lock, because two services may start
- * at once. When a server closes, Node.js removes the file of its socket.
+ * socket on which nobody listens any more is replaced. When a server closes, Node.js removes the
+ * file of its socket.
  */
 import { once } from 'node:events'
 import { chmodSync, lstatSync, rmSync } from 'node:fs'
 import { type AddressInfo, connect, type Server } from 'node:net'
-import { basename, dirname, join } from 'node:path'
 import {
   createExplainedError,
   createUsageError,
@@ -18,8 +17,6 @@ import {
   getSystemCode,
   PlantsError,
 } from '../errors.js'
-import { runWithTransientLock } from '../platform/file-lock.js'
-import type { Runtime } from '../platform/runtime.js'
 
 export interface TcpAddress {
   host: string
@@ -75,16 +72,12 @@ export async function listen(
 
 async function listenOnSocket(server: Server, path: string): Promise<void> {
   assertUsablePath(path)
-  const lock = join(dirname(path), `.plants-${basename(path)}.lock`)
-  const limits = { path: lock, timeoutMs: lockTimeoutMs, runtime: lockRuntime }
   try {
-    await runWithTransientLock(limits, async () => {
-      await removeAbandonedSocket(path)
-      server.listen({ path })
-      await once(server, 'listening')
-      // The group may connect, because a proxy often runs as another user.
-      chmodSync(path, 0o660)
-    })
+    await removeAbandonedSocket(path)
+    server.listen({ path })
+    await once(server, 'listening')
+    // The group may connect, because a proxy often runs as another user.
+    chmodSync(path, 0o660)
   } catch (error) {
     const hint = 'Choose a path with --socket in a directory that you can write to'
     throw toListenError(error, path, { kind: 'accessDenied', hint })
@@ -104,16 +97,6 @@ function assertUsablePath(path: string): void {
   throw createUsageError(message, 'Choose a shorter path with --socket')
 }
 
-/** A service that starts holds the lock for milliseconds, so this is ample. */
-const lockTimeoutMs = 10_000
-
-/** A service that does not listen yet leaves signals to the system, which ends the process. */
-const lockRuntime: Runtime = {
-  getStopSignal: () => new AbortController().signal,
-  now: () => performance.now(),
-  random: Math.random,
-}
-
 /**
  * @throws {PlantsError} `accessDenied` for a file that is not a socket of this user, and
  *   `unavailable` for a socket on which somebody may still listen
@@ -127,7 +110,9 @@ async function removeAbandonedSocket(path: string): Promise<void> {
   const code = await findConnectError(path)
   if (code === 'EACCES' || code === 'EPERM')
     throw new PlantsError('accessDenied', `${path} belongs to another user`, { hint })
-  if (code !== 'ECONNREFUSED' && code !== 'ENOENT')
+  // Another service that starts at the same time may have replaced the socket since it was examined.
+  const isReplaced = lstatSync(path, { throwIfNoEntry: false })?.ctimeMs !== stats.ctimeMs
+  if (code !== 'ECONNREFUSED' || isReplaced)
     throw new PlantsError('unavailable', `${path}: address already in use`, {
       hint: 'Choose another path with --socket, because another program listens on this one',
     })

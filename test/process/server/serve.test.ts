@@ -1,15 +1,6 @@
-import {
-  existsSync,
-  readdirSync,
-  readFileSync,
-  rmSync,
-  statSync,
-  symlinkSync,
-  writeFileSync,
-} from 'node:fs'
+import { existsSync, readdirSync, rmSync, statSync, symlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, onTestFinished, test } from 'vitest'
-import { scaleRounds } from '../../helpers/sandbox/rounds.js'
 import { isWindows, Sandbox } from '../../helpers/sandbox/sandbox.js'
 import { openDatabase } from '../../helpers/sandbox/sqlite-file.js'
 import {
@@ -79,33 +70,6 @@ describe.skipIf(isWindows)('the socket of a service that was killed (needs Unix 
     expect(readdirSync(sandbox.home).toSorted()).toEqual(['data', 'socket'])
     expect((await second.stop()).code).toBe(0)
     expect(readdirSync(sandbox.home)).toEqual(['data'])
-  })
-
-  test('is replaced by only one of two services that start at the same time', {
-    repeats: scaleRounds(3) - 1,
-  }, async () => {
-    const { sandbox, path, args } = await leaveSocket()
-    const starts = [1, 2, 3].map(() => launchService(args, sandbox.home))
-    onTestFinished(() => starts.forEach(({ child }) => void child.kill('SIGKILL')))
-    const started = starts.map(({ ready, ended }) => ready.catch(() => ended))
-    const results = await Promise.all(started)
-    const winners = results.filter((result) => 'address' in result)
-    const losers = results.filter((result) => !('address' in result))
-    expect(winners).toHaveLength(1)
-    const error = { code: 4, err: expect.stringContaining('socket: address already in use') }
-    expect(losers).toMatchObject([error, error])
-    expect((await exchangeOnce(serviceAt(path), { body: fern })).status).toBe(200)
-    expect(readdirSync(sandbox.home).toSorted()).toEqual(['data', 'socket'])
-  })
-
-  test('is not replaced while another file has the name of its lock', async () => {
-    const { sandbox } = await leaveSocket()
-    const lock = join(sandbox.home, '.plants-socket.lock')
-    writeFileSync(lock, 'notes')
-    const env = { PLANTS_SERVE_TOKEN: testToken }
-    const { code, err } = await sandbox.spawn('serve --socket ./socket', { env })
-    expect([code, err]).toEqual([4, expect.stringContaining('exists, but is not a lock of plants')])
-    expect(readFileSync(lock, 'utf8')).toBe('notes')
   })
 
   test('is not replaced through a link', async () => {
