@@ -3,8 +3,8 @@ import { createServer, type IncomingMessage, type Server } from 'node:http'
 import { isIP, type Socket } from 'node:net'
 import { collectDefaultMetrics, Histogram, Registry } from 'prom-client'
 import { isLoopback } from '../platform/urls.js'
-import { Connections } from './connections.js'
 import { createUnavailableError, HttpError } from './http-error.js'
+import { Connections } from './limit.js'
 import type { AccessLogEntry, Log } from './log.js'
 import type { Readiness } from './readiness.js'
 import { respond, type ServiceResponse } from './respond.js'
@@ -30,36 +30,27 @@ const maxConnections = 64
  */
 const timeoutMs = 5000
 
-/** Who has sent a request is not closed before who has sent none. Nobody needs a token here. */
-const prober = { name: 'admin', rights: [], isAccepted: () => true }
-
 export function createAdminServer(options: AdminOptions): Server {
   const timeouts = { requestTimeout: timeoutMs, connectionsCheckingInterval: 1000 }
-  const connections = new Connections({ limit: maxConnections, log: options.log })
+  const connections = new Connections(maxConnections, options.log)
   const server = createServer(timeouts, async ({ socket }, response) => {
     // A connection has only one request: thousands of pipelined requests would block the service,
     // which runs in the same process.
-    if (connections.find(socket)?.caller) return
-    connections.setCaller(socket, prober)
+    const connection = connections.find(socket)
+    if (!connection || connection.hasAcceptedToken) return
+    // Nobody needs a token here. At the limit, who has sent no request is closed before others.
+    connection.setCaller({ isAccepted: () => true })
     response.shouldKeepAlive = false
-    respond(response, await buildResponseOrError(response.req, options))
+    const adminResponse = await buildResponse(response.req, options).catch((failure: unknown) => {
+      if (failure instanceof HttpError) return failure
+      options.log.error(failure)
+      return new HttpError(500, 'Internal error')
+    })
+    respond(response, adminResponse)
   })
   server.on('connection', (socket: Socket) => connections.accept(socket, true))
   server.setTimeout(timeoutMs)
   return server
-}
-
-async function buildResponseOrError(
-  request: IncomingMessage,
-  options: AdminOptions,
-): Promise<ServiceResponse> {
-  try {
-    return await buildResponse(request, options)
-  } catch (failure) {
-    if (failure instanceof HttpError) return failure
-    options.log.error(failure)
-    return new HttpError(500, 'Internal error')
-  }
 }
 
 async function buildResponse(

@@ -35,60 +35,63 @@ export const maxSmallBodyBytes = 65_536
  * @throws {HttpError} 413
  */
 export function findMaxBodyBytes(headers: IncomingHttpHeaders): number {
-  const { 'content-length': length = '0', 'transfer-encoding': coding } = headers
-  const bytes = coding === undefined ? Number(length) : maxBodyBytes
+  const bytes = isChunked(headers) ? maxBodyBytes : Number(headers['content-length'] ?? 0)
   if (bytes > maxBodyBytes) throw createBodyTooLargeError()
   return bytes
+}
+
+/** The `Connection` that brings a body. */
+interface BodyConnection {
+  hold(reason: 'body'): void
+  release(reason: 'body'): void
 }
 
 /**
  * The body of a request, which is collected in one buffer from its first byte on: node:http would
  * keep each chunk as an object of hundreds of bytes, even a chunk of one byte. Until `read` is
- * called, the connection is paused after each tick that brought a part of the body, so that memory
- * holds no more of it than one read of the connection.
+ * called, the connection is held, so that memory has no more of it than came with the head.
  */
 export class Body {
   /** This is true once the request has its token and its quota, and will soon be with the store. */
   isAdmitted = false
   readonly #response: ServerResponse
+  readonly #connection: BodyConnection
   readonly #countUnits: (units: number) => void
-  readonly #isChunked: boolean
   #receivedBuffer = new GrowingBuffer()
   /** Resolves when the body is whole or too large, and rejects when the client has left. */
   readonly #end: Promise<void>
   #isDiscarded = false
-  #isPauseDue = false
 
-  /** @param countUnits is called for each chunk, and for each KiB: see `Connections` */
-  constructor(response: ServerResponse, countUnits: (units: number) => void) {
+  /** @param countUnits is called for each chunk, and for each KiB: see `Floods` */
+  constructor(
+    response: ServerResponse,
+    connection: BodyConnection,
+    countUnits: (units: number) => void,
+  ) {
     const { headers } = response.req
     this.#response = response
+    this.#connection = connection
     this.#countUnits = countUnits
-    this.#isChunked = headers['transfer-encoding'] !== undefined
-    const hasBody = this.#isChunked || Number(headers['content-length'] ?? 0) > 0
+    const hasBody = isChunked(headers) || Number(headers['content-length'] ?? 0) > 0
     this.#end = hasBody ? this.#collect() : Promise.resolve()
-    if (hasBody) this.#pauseAfterTick()
-  }
-
-  /** This is true while the rest of the body must not be read, so its connection stays paused. */
-  get mustStayPaused(): boolean {
-    return !this.isAdmitted && !this.#isDiscarded && !this.#response.req.complete
+    // What came with the head is passed on in this tick.
+    if (hasBody) queueMicrotask(() => this.#holdUnlessWhole())
   }
 
   /** @throws {HttpError} 413, or 503 when the client has left */
   async read(): Promise<Buffer> {
-    const { req: request } = this.#response
     this.isAdmitted = true
-    if (!request.complete) request.socket.resume()
+    this.#connection.release('body')
     await this.#end
     if (this.#receivedBuffer.length > maxBodyBytes) throw createBodyTooLargeError()
     return this.#receivedBuffer.bytes
   }
 
-  /** Frees the memory of a body that nobody will read any more. */
+  /** Frees the memory of a body that nobody will read any more, and drops what is yet to come. */
   discard(): void {
     this.#isDiscarded = true
     this.#receivedBuffer = new GrowingBuffer()
+    this.#connection.release('body')
   }
 
   #collect(): Promise<void> {
@@ -100,8 +103,7 @@ export class Body {
       })
       request.on('data', (chunk: Buffer) => {
         const kibibytes = Math.floor(chunk.length / 1024)
-        this.#countUnits(this.#isChunked ? 1 + kibibytes : kibibytes)
-        if (!this.isAdmitted) this.#pauseAfterTick()
+        this.#countUnits(isChunked(request.headers) ? 1 + kibibytes : kibibytes)
         if (this.#response.writableEnded || this.#isDiscarded) return
         this.#receivedBuffer.append(chunk)
         if (this.#receivedBuffer.length > maxBodyBytes) resolve()
@@ -112,22 +114,17 @@ export class Body {
     return end
   }
 
-  /**
-   * Pauses the connection after this tick, unless the whole body has come. node:http resumes it in
-   * the tick, for the next part of the body.
-   */
-  #pauseAfterTick(): void {
-    if (this.#isPauseDue) return
-    this.#isPauseDue = true
-    queueMicrotask(() => {
-      this.#isPauseDue = false
-      const { headers, socket } = this.#response.req
-      // node:http receives the whole body some time before it sets `complete`. To pause the socket
-      // in between would only delay the request.
-      const hasWholeBody = this.#receivedBuffer.length === Number(headers['content-length'])
-      if (this.mustStayPaused && !hasWholeBody) socket.pause()
-    })
+  #holdUnlessWhole(): void {
+    const { headers, complete } = this.#response.req
+    // node:http receives the whole body some time before it sets `complete`. To hold the connection
+    // in between would only delay the request.
+    const isWhole = complete || this.#receivedBuffer.length === Number(headers['content-length'])
+    if (!isWhole && !this.isAdmitted && !this.#isDiscarded) this.#connection.hold('body')
   }
+}
+
+function isChunked(headers: IncomingHttpHeaders): boolean {
+  return headers['transfer-encoding'] !== undefined
 }
 
 function createBodyTooLargeError(): HttpError {

@@ -14,6 +14,7 @@ import {
   type TokenSource,
 } from './authenticate.js'
 import { findMaxBodyBytes, maxSmallBodyBytes, validateBodyType } from './body.js'
+import type { ReceivedRequest } from './connection.js'
 import { buildCorsHeaders, buildPreflightResponse } from './cors.js'
 import { createInvalidHttpError, toHttpError } from './http-error.js'
 import type { Log } from './log.js'
@@ -29,7 +30,7 @@ import {
   openApiJson,
   type Route,
 } from './routes.js'
-import type { Handler, ReceivedRequest } from './server.js'
+import type { Handler } from './server.js'
 
 export interface LoggedResponse extends ServiceResponse {
   /** The log and the metrics show this, such as `created`, or the status of an error. */
@@ -98,7 +99,7 @@ export function createHandler(options: HandlerOptions): Handler {
 
 /** Checks the request, and carries out its operation. */
 async function runOperation(state: RequestState, options: HandlerOptions): Promise<LoggedResponse> {
-  const { response, body, connections } = state.receivedRequest
+  const { connection, response, body } = state.receivedRequest
   const { req: request } = response
   const { method = '', url = '', headers } = request
   assertTrustworthy(response)
@@ -110,7 +111,7 @@ async function runOperation(state: RequestState, options: HandlerOptions): Promi
   if (operation === 'describe') return { outcome: 'described', status: 200, body: openApiJson }
   state.operation = operation
   state.caller = await authenticate(headers.authorization, options.findCaller)
-  connections.setCaller(request.socket, state.caller)
+  connection.setCaller(state.caller)
   assertAllowed(operation.right, state.caller, options.rights)
   if (operation.hasBody) validateBodyType(request)
   const { parameters } = operation
@@ -118,7 +119,6 @@ async function runOperation(state: RequestState, options: HandlerOptions): Promi
   const cost = findCost(operation, query, findMaxBodyBytes(headers))
   const release = await options.quotas.acquire(state.caller.name, cost, response)
   try {
-    if (cost !== 'small') await connections.waitForOwnIteration()
     // Until its whole body has arrived, a request may get a 408 or a 400. So the store must not be
     // asked before that.
     state.input = { response, idText: route.idText, query, body: await body.read() }

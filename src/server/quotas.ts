@@ -2,11 +2,12 @@
  * Limits what the requests of a token take, so that one token does not block another.
  *
  * An expensive request keeps the store or the processor busy, so a token has one of them at a time.
- * The response to a list may wait in memory for its client, so a token has sixteen of them. All
- * other requests are limited by the connections alone, so that the creates of a token share a
- * commit of the store.
+ * The response to a list may wait in memory for its client, so a token has sixteen of them. Each of
+ * these begins in an iteration of the event loop in which no other does. All other requests are
+ * limited by the connections alone, so that the creates of a token share a commit of the store.
  */
 import type { ServerResponse } from 'node:http'
+import { setImmediate as nextIteration } from 'node:timers/promises'
 import { isTimeout } from '../platform/runtime.js'
 import { Slots } from '../platform/slots.js'
 import { createUnavailableError } from './http-error.js'
@@ -23,6 +24,9 @@ export class Quotas {
   readonly #timeoutMs: number
   /** The slots by the names of accepted tokens. These are few, so none is ever removed. */
   readonly #slotsByToken = new Map<string, { expensive: Slots; list: Slots }>()
+
+  /** Settles in the iteration of the latest list. It never rejects. */
+  #previousList = Promise.resolve()
 
   /** @param timeoutMs a request that has no slot within this time fails */
   constructor(timeoutMs: number) {
@@ -45,9 +49,12 @@ export class Quotas {
     const waitingCount = slots.expensive.waitingCount + slots.list.waitingCount
     if (slots[cost].isFull && waitingCount >= maxWaitingRequests) throw createUnavailableError()
     const limits = { timeoutMs: this.#timeoutMs, signals: [createCloseSignal(response)] }
-    return slots[cost].acquire(limits).catch((error: unknown) => {
+    const release = await slots[cost].acquire(limits).catch((error: unknown) => {
       throw isTimeout(error) ? createUnavailableError() : error
     })
+    this.#previousList = this.#previousList.then(() => nextIteration())
+    await this.#previousList
+    return release
   }
 }
 

@@ -8,10 +8,10 @@
  *
  * A request goes through these steps: `#receiveRequest` decides whether it is the next one of its
  * connection; `#queueRequest` lets the other requests of the iteration of the event loop come;
- * `#handleRequest` calls the handler; `#releaseConnection` frees the connection for the next
- * request when the response is closed.
+ * `#handleRequest` calls the handler; `#freeConnection` frees the connection for the next request
+ * when the response is closed.
  *
- * `connections.ts` decides which connections are open and which of them are read.
+ * `limit.ts` decides which connections are open, and `floods.ts` which of them are read.
  * docs/design/http-connections.md says why.
  */
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
@@ -20,8 +20,10 @@ import type { Socket } from 'node:net'
 import { setImmediate as nextIteration, setTimeout as wait } from 'node:timers/promises'
 import { getSystemCode } from '../errors.js'
 import { Body } from './body.js'
-import { type ClientConnection, Connections, type PendingRequest } from './connections.js'
+import type { Connection, ReceivedRequest } from './connection.js'
+import { Floods } from './floods.js'
 import { createInvalidHttpError } from './http-error.js'
+import { Connections } from './limit.js'
 import type { Log } from './log.js'
 import { hasUnseenHeaderLines, maxHeaderLines } from './parse-request.js'
 import { formatRawResponse } from './respond.js'
@@ -37,14 +39,6 @@ export interface Limits {
 export interface Tls {
   cert: string
   key: string
-}
-
-/** A request whose head has arrived. */
-export interface ReceivedRequest {
-  response: ServerResponse
-  body: Body
-  /** The open connections of the server, that of the request among them. */
-  connections: Connections
 }
 
 export type Handler = (request: ReceivedRequest) => Promise<void>
@@ -71,6 +65,7 @@ export class HttpServer {
   readonly #handler: Handler
   readonly #log: HttpServerOptions['log']
   readonly #connections: Connections
+  readonly #floods: Floods
   #isDraining = false
 
   constructor(handler: Handler, { limits, tls, log }: HttpServerOptions) {
@@ -95,14 +90,25 @@ export class HttpServer {
     this.server = server
     this.#handler = handler
     this.#log = log
-    this.#connections = new Connections({ limit: connectionLimit, log })
+    this.#connections = new Connections(connectionLimit, log)
+    this.#floods = new Floods(this.#connections)
     this.#listenToEvents(server, tls !== undefined)
-    server.setTimeout(requestTimeoutMs, (socket) => this.#closeIdle(socket))
+    // Nothing was sent or received on this connection for the timeout of a request. It stays open if
+    // its client waits for the store, or is about to get a 408. If the client does not read its
+    // response (`writableLength` is above 0), it is closed in any case.
+    server.setTimeout(requestTimeoutMs, (socket) => {
+      if (socket.writableLength > 0 || !this.#connections.find(socket)?.request) socket.destroy()
+    })
   }
 
   #listenToEvents(server: Server | SecureServer, usesTls: boolean): void {
-    server.on('connection', (socket: Socket) => this.#connections.accept(socket, !usesTls))
-    if (usesTls) server.on('secureConnection', (socket: Socket) => this.#connections.open(socket))
+    server.on('connection', (socket: Socket) =>
+      this.#floods.add(this.#connections.accept(socket, !usesTls)),
+    )
+    if (usesTls)
+      server.on('secureConnection', (socket: Socket) =>
+        this.#floods.add(this.#connections.open(socket)),
+      )
     // Without a listener, node:http would itself answer an Expect that is not `100-continue`. This
     // server ignores it, as it may (RFC 9110, 10.1.1).
     for (const event of ['request', 'checkExpectation'])
@@ -147,18 +153,19 @@ export class HttpServer {
     const currentRequest = connection?.request
     const isPipelined = currentRequest !== undefined && !currentRequest.response.headersSent
     if (!connection || !socket.writable || isPipelined) {
-      this.#dropRequest(request, currentRequest)
+      this.#dropRequest(request, connection)
       return
     }
-    if (hasUnseenHeaderLines(request)) this.#connections.countUnits(maxHeaderLines)
-    const body = new Body(response, (units) => this.#connections.countUnits(units))
+    const countUnits = (units: number) => this.#floods.countUnits(units, connection)
+    if (hasUnseenHeaderLines(request)) countUnits(maxHeaderLines)
+    const body = new Body(response, connection, countUnits)
     // After a request with Upgrade, node:http drops bytes of the next request, and the remaining
     // bytes could be taken for another request. So the connection is closed instead.
     if (this.#isDraining || headers.upgrade !== undefined) response.shouldKeepAlive = false
-    const pendingRequest = { response, body, droppedCount: 0 }
-    connection.request = pendingRequest
-    response.on('close', () => this.#releaseConnection(connection, pendingRequest))
-    this.#queueRequest(pendingRequest, currentRequest?.response)
+    const receivedRequest = { connection, response, body, droppedCount: 0 }
+    connection.request = receivedRequest
+    response.on('close', () => this.#freeConnection(receivedRequest))
+    this.#queueRequest(receivedRequest, currentRequest?.response)
   }
 
   /**
@@ -170,19 +177,20 @@ export class HttpServer {
    * their changes together. If each were handled when it arrives, a burst of creates would take
    * three times as long.
    */
-  #queueRequest(pendingRequest: PendingRequest, previousResponse?: ServerResponse): void {
-    const handleSoon = () => setImmediate(() => this.#handleRequest(pendingRequest))
-    if (previousResponse && !previousResponse.closed) previousResponse.once('close', handleSoon)
-    else handleSoon()
+  #queueRequest(receivedRequest: ReceivedRequest, previousResponse?: ServerResponse): void {
+    const handleSoon = () => setImmediate(() => this.#handleRequest(receivedRequest))
+    if (!previousResponse || previousResponse.closed) handleSoon()
+    else previousResponse.once('close', handleSoon)
   }
 
   /** Drops a pipelined request, or one that cannot be answered. What comes with it is a flood. */
-  #dropRequest(request: IncomingMessage, currentRequest: PendingRequest | undefined): void {
+  #dropRequest(request: IncomingMessage, connection: Connection | undefined): void {
     const { socket, headers, rawHeaders } = request
-    socket.pause()
-    this.#connections.countUnits(1 + rawHeaders.length / 2)
+    connection?.hold('pipelined')
+    this.#floods.countUnits(1 + rawHeaders.length / 2, connection)
     if (headers['transfer-encoding'] !== undefined)
-      request.on('data', () => this.#connections.countUnits(1))
+      request.on('data', () => this.#floods.countUnits(1, connection))
+    const currentRequest = connection?.request
     if (!currentRequest) return
     currentRequest.response.shouldKeepAlive = false
     if (currentRequest.droppedCount === 0) omitStacksAtClose(socket)
@@ -196,30 +204,28 @@ export class HttpServer {
    * does, the rest of the body is read and dropped first: to close the connection at once could
    * destroy the response on its way.
    */
-  #releaseConnection(connection: ClientConnection, pendingRequest: PendingRequest): void {
-    const { req: request } = pendingRequest.response
-    const { socket } = connection
-    const freeConnection = () => {
-      if (connection.request === pendingRequest) connection.request = undefined
+  #freeConnection(receivedRequest: ReceivedRequest): void {
+    const { connection, response, body } = receivedRequest
+    const { req: request } = response
+    body.discard()
+    const free = () => {
+      if (connection.request === receivedRequest) connection.request = undefined
     }
     if (request.complete) {
-      freeConnection()
+      free()
       return
     }
-    pendingRequest.body.discard()
-    request.once('end', freeConnection).resume()
-    socket.resume()
-    setTimeout(() => !request.complete && socket.destroy(), lingerMs).unref()
+    request.once('end', free).resume()
+    setTimeout(() => !request.complete && connection.socket.destroy(), lingerMs).unref()
   }
 
-  #handleRequest({ response, body }: PendingRequest): void {
-    const { socket } = response.req
+  #handleRequest(receivedRequest: ReceivedRequest): void {
+    const { socket } = receivedRequest.connection
     if (!socket.writable) {
       this.#log.record({ outcome: 'aborted', from: socket.remoteAddress })
       return
     }
-    const request = { response, body, connections: this.#connections }
-    this.#handler(request).catch((error: unknown) => {
+    this.#handler(receivedRequest).catch((error: unknown) => {
       this.#log.error(error)
       socket.destroy()
     })
@@ -241,31 +247,17 @@ export class HttpServer {
     }
     // The request is complete, so the error is about what the client sent after it.
     if (response && (response.headersSent || response.req.complete)) {
-      closeAfterResponse(response, socket)
+      connection.hold('pipelined')
+      // node:http itself closes the connection after a response that is not to keep it.
+      if (response.shouldKeepAlive) response.once('close', () => socket.destroySoon())
+      response.shouldKeepAlive = false
       return
     }
-    const error = createInvalidHttpError(code)
+    const rejection = createInvalidHttpError(code)
     // A request with a response object has a handler, which writes the line of the log.
-    if (!response) this.#log.record({ outcome: String(error.status), code, from })
-    socket.end(formatRawResponse(error, response?.req.method), () => socket.destroy())
+    if (!response) this.#log.record({ outcome: String(rejection.status), code, from })
+    socket.end(formatRawResponse(rejection, response?.req.method), () => socket.destroy())
   }
-
-  /**
-   * Nothing was sent or received on this connection for the timeout of a request. It stays open if
-   * its client waits for the store, or is about to get a 408. If the client does not read its
-   * response (`writableLength` is above 0), it is closed in any case.
-   */
-  #closeIdle(socket: Socket): void {
-    if (socket.writableLength > 0 || !this.#connections.find(socket)?.request) socket.destroy()
-  }
-}
-
-/** Closes a connection when its response is written, and reads no more of it. */
-function closeAfterResponse(response: ServerResponse, socket: Socket): void {
-  // node:http itself closes the connection after a response that is not to keep it.
-  if (response.shouldKeepAlive) response.once('close', () => socket.destroySoon())
-  response.shouldKeepAlive = false
-  socket.pause()
 }
 
 /**

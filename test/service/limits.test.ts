@@ -11,7 +11,7 @@ import {
   testToken,
 } from '../helpers/scripted-server/service.js'
 
-import { fern, listRequest, runIterations } from './steps.js'
+import { fern, getBytes, listRequest, runIterations } from './steps.js'
 
 // How large a request and a response may be, and how much memory a request needs.
 
@@ -76,6 +76,9 @@ test.each([
     }
     await expect.poll(isStill, { interval: 100 }).toBe(true)
     expect(lastBytesRead).toBeLessThan(200_000)
+    ;(await connectTo(service.endpoint)).send(getBytes.repeat(2000))
+    await runIterations(service)
+    expect(bytesRead()).toBe(lastBytesRead)
     lookups.open()
     expect((await connection.readResponse())?.text).toBe('200 {"name":"Fern"}')
   },

@@ -2,8 +2,8 @@ import { once } from 'node:events'
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 import { promisify } from 'node:util'
 import { expect, onTestFinished, test } from 'vitest'
-import { Connections, maxReadBytes } from '../../../src/server/connections.js'
-import { testCaller } from '../../helpers/scripted-server/service.js'
+import { Floods } from '../../../src/server/floods.js'
+import { Connections } from '../../../src/server/limit.js'
 
 const nextIteration = promisify(setImmediate)
 
@@ -26,20 +26,22 @@ async function acceptConnections(sent: Buffer[]): Promise<Socket[]> {
 
 test('what connections sent during a pause is passed on one after the other', async () => {
   const idle: Buffer[] = Array(100).fill(Buffer.alloc(0))
-  const floods: Buffer[] = Array(20).fill(Buffer.alloc(maxReadBytes, 'x'))
-  const sockets = await acceptConnections([...idle, ...floods])
-  const connections = new Connections({ limit: 500, log: { warn: () => undefined } })
-  connections.countUnits(1000)
+  const filled: Buffer[] = Array(20).fill(Buffer.alloc(65_536, 'x'))
+  const sockets = await acceptConnections([...idle, ...filled])
+  const connections = new Connections(500, { warn: () => undefined })
+  const floods = new Floods(connections)
+  floods.countUnits(1000, undefined)
   const read = new Set<Socket>()
   for (const socket of sockets) {
-    connections.accept(socket, true)
+    const connection = connections.accept(socket, true)
+    floods.add(connection)
     socket.once('data', () => {
       read.add(socket)
-      connections.countUnits(1000)
+      floods.countUnits(1000, connection)
     })
   }
   const readPerIteration: number[] = []
-  while (read.size < floods.length) {
+  while (read.size < filled.length) {
     const before = read.size
     await nextIteration()
     readPerIteration.push(read.size - before)
@@ -49,12 +51,14 @@ test('what connections sent during a pause is passed on one after the other', as
 
 test('after a pause, a connection whose token is revoked is read after those with accepted tokens', async () => {
   const sockets = await acceptConnections([Buffer.from('revoked'), Buffer.from('accepted')])
-  const connections = new Connections({ limit: 500, log: { warn: () => undefined } })
-  connections.countUnits(1000)
+  const connections = new Connections(500, { warn: () => undefined })
+  const floods = new Floods(connections)
+  floods.countUnits(1000, undefined)
   const read: string[] = []
   for (const [index, socket] of sockets.entries()) {
-    connections.accept(socket, true)
-    connections.setCaller(socket, { ...testCaller, isAccepted: () => index === 1 })
+    const connection = connections.accept(socket, true)
+    connection.setCaller({ isAccepted: () => index === 1 })
+    floods.add(connection)
     socket.once('data', (bytes) => read.push(String(bytes)))
   }
   await expect.poll(() => read.length).toBe(sockets.length)

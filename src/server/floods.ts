@@ -1,0 +1,136 @@
+/**
+ * Which connections of a server are read while clients flood it.
+ *
+ * node:http parses up to 64 KiB of a connection at once. That can be thousands of pipelined
+ * requests, or thousands of chunks of a body, whose parsing takes 30 ms. An iteration of the event
+ * loop reads every connection that has received something, so three hundred such connections would
+ * block it for nine seconds, and Node.js has no limit for this. So each such request, each of its
+ * header lines, each chunk, and each KiB of a body counts as a unit. When the units of one
+ * iteration reach `maxFloodUnits`, all connections are held: libuv then skips those that it has not
+ * read yet. The next iterations accept the new connections. Then the held ones are released in
+ * batches of 1, 2, 4 and so on. A batch that brings another flood causes the next pause, which
+ * includes the connections that have not been released yet.
+ *
+ * docs/design/http-connections.md says why, and which simpler rules were tried.
+ */
+import { setImmediate as nextIteration } from 'node:timers/promises'
+import type { Connection } from './connection.js'
+import type { Connections } from './limit.js'
+
+/** A unit takes about 10 µs, so an iteration is blocked for 10 ms. */
+const maxFloodUnits = 1000
+
+export class Floods {
+  readonly #connections: Connections
+  /** The units of the current iteration of the event loop. */
+  #units = 0
+  /**
+   * - `reading`: no connection is held by this class.
+   * - `pausing`: all connections are held, and new ones are accepted.
+   * - `resuming`: batches of connections are released. New ones wait for their batch, too.
+   */
+  #phase: 'reading' | 'pausing' | 'resuming' = 'reading'
+  /** The connections that are held. A Set keeps its order, so the first one waits longest. */
+  readonly #held = new Set<Connection>()
+  /** This changes from pause to pause. */
+  #putsLongestWaitFirst = true
+  /** The units that connections have brought since the phase `reading`. */
+  #broughtUnits = new WeakMap<Connection, number>()
+
+  constructor(connections: Connections) {
+    this.#connections = connections
+  }
+
+  /** Holds a new connection during a pause. */
+  add(connection: Connection): void {
+    if (this.#phase === 'reading') return
+    // node:http usually reads bytes from the handle of the socket. With a listener for `data`, it
+    // reads from the stream, which goes on receiving 64 KiB while it is paused. So their number
+    // tells what the connection will bring.
+    connection.socket.on('data', () => undefined)
+    this.#hold(connection)
+  }
+
+  /**
+   * Counts what clients may send without a token, and pauses all connections when it is too much
+   * for one iteration.
+   *
+   * @param units 1 for a request that gets no response, for each of its header lines, for a chunk,
+   * and for a whole KiB of a body. Most requests have none of these, so this is 0 for them.
+   * @param connection undefined if it has been closed
+   */
+  countUnits(units: number, connection: Connection | undefined): void {
+    if (units === 0) return
+    if (this.#units === 0)
+      setImmediate(() => {
+        this.#units = 0
+      })
+    this.#units += units
+    if (connection)
+      this.#broughtUnits.set(connection, (this.#broughtUnits.get(connection) ?? 0) + units)
+    const isFlood = this.#units >= maxFloodUnits
+    if (isFlood && this.#phase !== 'pausing') void this.#pauseAll()
+  }
+
+  #hold(connection: Connection): void {
+    if (!connection.isOpen) return
+    this.#held.add(connection)
+    connection.hold('flood')
+  }
+
+  async #pauseAll(): Promise<void> {
+    this.#phase = 'pausing'
+    this.#putsLongestWaitFirst = !this.#putsLongestWaitFirst
+    for (const connection of this.#connections) this.#hold(connection)
+    await nextIteration()
+    await this.#connections.waitUntilAllAccepted()
+    this.#phase = 'resuming'
+    await this.#resumeInBatches()
+  }
+
+  /**
+   * Releases 1, 2, 4 and so on of the held connections, a batch in each iteration of the event
+   * loop. While a batch is read, all later ones are still held. So even if the batch brings another
+   * flood, its connections have made progress. That flood begins the next pause, which calls this
+   * method for the remaining connections, so the current call ends.
+   */
+  async #resumeInBatches(): Promise<void> {
+    for (let size = 1; this.#phase === 'resuming'; size *= 2) {
+      const batch = this.#listHeldConnections().slice(0, size)
+      if (batch.length === 0) {
+        this.#phase = 'reading'
+        this.#broughtUnits = new WeakMap()
+        return
+      }
+      for (const connection of batch) {
+        this.#held.delete(connection)
+        connection.release('flood')
+      }
+      await nextIteration()
+    }
+  }
+
+  /**
+   * Lists the held connections in the order in which they are released, and in which libuv then
+   * reads them. In every second pause, those that wait longest come first, so that each has its
+   * turn whatever the others send. In the other pauses, those come first that have sent least, so
+   * that a flood delays nobody else. Of equal ones, those with an accepted token come first, then
+   * the newest.
+   */
+  #listHeldConnections(): Connection[] {
+    const held = [...this.#held].filter(({ socket }) => !socket.destroyed)
+    if (this.#putsLongestWaitFirst) return held
+    return held
+      .reverse()
+      .map((connection) => ({ connection, rank: this.#rank(connection) }))
+      .sort((left, right) => left.rank - right.rank)
+      .map(({ connection }) => connection)
+  }
+
+  /** A connection ranks by its units in this flood, and by the KiB that wait in its stream. */
+  #rank(connection: Connection): number {
+    const waitingKibibytes = Math.floor(connection.socket.readableLength / 1024)
+    const load = (this.#broughtUnits.get(connection) ?? 0) + waitingKibibytes
+    return 2 * load + (connection.hasAcceptedToken ? 0 : 1)
+  }
+}
