@@ -6,11 +6,16 @@ interface WaitLimits {
   signals: AbortSignal[]
 }
 
+interface WaitingCall {
+  slotCount: number
+  start(): void
+}
+
 /** Limits how many calls run at once. Further calls wait in the order in which they came. */
 export class Slots {
   #freeCount: number
-  /** For each call that waits, the function that gives it a slot. The first call waits longest. */
-  readonly #waitingCalls = new Set<() => void>()
+  /** For each call that waits, what gives it its slots. The first call waits longest. */
+  readonly #waitingCalls = new Set<WaitingCall>()
 
   constructor(count: number) {
     this.#freeCount = count
@@ -35,36 +40,39 @@ export class Slots {
   }
 
   /**
-   * Waits for a slot.
+   * Waits for a slot, or for several.
    *
-   * @param limits by default, the call waits until it has a slot
-   * @returns a function that frees the slot, which must be called once
-   * @throws the reason of a signal, or a `TimeoutError` if no slot becomes free in time
+   * @param limits by default, the call waits until it has its slots
+   * @returns a function that frees the slots, which must be called once
+   * @throws the reason of a signal, or a `TimeoutError` if the slots do not become free in time
    */
-  async acquire(limits?: WaitLimits): Promise<() => void> {
+  async acquire(limits?: WaitLimits, slotCount = 1): Promise<() => void> {
     for (const signal of limits?.signals ?? []) signal.throwIfAborted()
-    if (this.#freeCount > 0) this.#freeCount -= 1
-    else if (limits === undefined) await this.#waitForSlot()
-    else await runWithin(limits.timeoutMs, limits.signals, (signal) => this.#waitForSlot(signal))
-    return () => this.#release()
+    if (this.#waitingCalls.size === 0 && this.#freeCount >= slotCount) this.#freeCount -= slotCount
+    else if (limits === undefined) await this.#wait(slotCount)
+    else
+      await runWithin(limits.timeoutMs, limits.signals, (signal) => this.#wait(slotCount, signal))
+    return () => this.#release(slotCount)
   }
 
-  #waitForSlot(signal?: AbortSignal): Promise<void> {
+  #wait(slotCount: number, signal?: AbortSignal): Promise<void> {
     return new Promise((resolve, reject) => {
-      this.#waitingCalls.add(resolve)
+      const call = { slotCount, start: resolve }
+      this.#waitingCalls.add(call)
       signal?.addEventListener('abort', () => {
-        // The abort has no effect if the call already has its slot.
-        if (this.#waitingCalls.delete(resolve)) reject(signal.reason)
+        // The abort has no effect if the call already has its slots.
+        if (this.#waitingCalls.delete(call)) reject(signal.reason)
       })
     })
   }
 
-  #release(): void {
-    const [giveSlot] = this.#waitingCalls
-    if (giveSlot === undefined) this.#freeCount += 1
-    else {
-      this.#waitingCalls.delete(giveSlot)
-      giveSlot()
+  #release(slotCount: number): void {
+    this.#freeCount += slotCount
+    for (const call of this.#waitingCalls) {
+      if (call.slotCount > this.#freeCount) return
+      this.#freeCount -= call.slotCount
+      this.#waitingCalls.delete(call)
+      call.start()
     }
   }
 }

@@ -26,8 +26,8 @@ export function validateBodyType({ method, headers }: IncomingMessage): void {
 /** The JSON of a plant has no more than this, either. */
 const maxBodyBytes = 1_048_576
 
-/** A larger body takes long to parse, so a token has one of them at a time. */
-export const maxSmallBodyBytes = 65_536
+/** A larger body takes long to parse, and its syntax is not explained. */
+export const maxSmallBodyBytes = 4096
 
 /**
  * @returns how many bytes the body may have at most: its Content-Length, or the limit if it comes

@@ -7,20 +7,20 @@
 import { randomBytes } from 'node:crypto'
 import type { ServerResponse } from 'node:http'
 import type { Right } from '../stores/tokens.js'
+import type { Admission } from './admission.js'
 import {
   authenticate,
   type Caller,
   createChallengeError,
   type TokenSource,
 } from './authenticate.js'
-import { findMaxBodyBytes, maxSmallBodyBytes, validateBodyType } from './body.js'
+import { validateBodyType } from './body.js'
 import type { ReceivedRequest } from './connection.js'
 import { buildCorsHeaders, buildPreflightResponse } from './cors.js'
 import { createInvalidHttpError, toHttpError } from './http-error.js'
 import type { Log } from './log.js'
 import { type PageQuery, parseListQuery } from './parse-query.js'
 import { hasUnseenHeaderLines, isUnambiguous } from './parse-request.js'
-import type { Quotas, RequestCost } from './quotas.js'
 import { respond, type ServiceResponse } from './respond.js'
 import {
   findOperation,
@@ -58,7 +58,7 @@ interface HandlerOptions {
   rights: readonly Right[]
   cors: readonly string[]
   findCaller: TokenSource
-  quotas: Quotas
+  admission: Admission
   log: Log
 }
 
@@ -116,23 +116,20 @@ async function runOperation(state: RequestState, options: HandlerOptions): Promi
   if (operation.hasBody) validateBodyType(request)
   const { parameters } = operation
   const query = parameters ? parseListQuery(url, parameters) : defaultQuery
-  const cost = findCost(operation, query, findMaxBodyBytes(headers))
-  const release = await options.quotas.acquire(state.caller.name, cost, response)
+  const { name: token } = state.caller
+  const release = await options.admission.admit({ token, operation, query, response })
   try {
     // Until its whole body has arrived, a request may get a 408 or a 400. So the store must not be
     // asked before that.
-    state.input = { response, idText: route.idText, query, body: await body.read() }
+    const bytes = await body.read()
+    await options.admission.waitToParse(token, bytes.length)
+    state.input = { response, idText: route.idText, query, body: bytes }
     return await options.handlers[operation.id](state.input)
   } finally {
     // The response is in memory until its client has read it.
     if (response.closed) release()
     else response.once('close', release)
   }
-}
-
-function findCost({ cost }: Operation, { tag, search }: PageQuery, bodyBytes: number): RequestCost {
-  const isScan = tag !== undefined || search !== undefined
-  return isScan || bodyBytes > maxSmallBodyBytes ? 'expensive' : cost
 }
 
 /**

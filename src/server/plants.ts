@@ -4,6 +4,7 @@ import { measureFieldLength, omitId, type StoredPlant } from '../plant/plant.js'
 import { type Change, writeOne } from '../stores/change.js'
 import { formatQuery, type ReadQuery } from '../stores/query.js'
 import type { DirectStore } from '../stores/store.js'
+import { createCloseSignal } from './admission.js'
 import type { LoggedResponse, OperationHandlers } from './handler.js'
 import { HttpError } from './http-error.js'
 import {
@@ -12,7 +13,6 @@ import {
   parsePatchBody,
   parsePlantBody,
 } from './parse-request.js'
-import { createCloseSignal } from './quotas.js'
 
 /**
  * A plant may have a MiB, so a page of a thousand could take a GiB. A page therefore ends after the

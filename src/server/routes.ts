@@ -2,7 +2,6 @@
 import type { Right } from '../stores/tokens.js'
 import { HttpError } from './http-error.js'
 import openApiDocument from './openapi.json'
-import type { RequestCost } from './quotas.js'
 
 export type OperationId =
   | 'createPlant'
@@ -27,8 +26,8 @@ export interface Operation {
   id: OperationId
   right: Right
   hasBody?: true
-  /** What a request takes at least: see `findCost`. */
-  cost: RequestCost
+  /** What a request takes at least: see `Admission`. */
+  cost: 'expensive' | 'list' | 'small'
   /** The query may have these parameters. An operation without them ignores its query. */
   parameters?: typeof listParameters
 }

@@ -19,12 +19,12 @@ import {
   type TokenStore,
 } from '../stores/tokens.js'
 import { createAdminServer, Metrics } from './admin.js'
+import { Admission } from './admission.js'
 import type { TokenSource } from './authenticate.js'
 import { createHandler } from './handler.js'
 import { type ListenAddress, listen, type TcpAddress } from './listen.js'
 import { Log, type LogOptions } from './log.js'
 import { createOperationHandlers } from './plants.js'
-import { Quotas } from './quotas.js'
 import { Readiness } from './readiness.js'
 import { HttpServer, type Limits, type Tls } from './server.js'
 
@@ -48,7 +48,7 @@ export interface ServiceOptions {
   tls: TlsFiles | undefined
   admin: TcpAddress | undefined
   limits: Limits
-  /** A request waits for the store no longer than this, and no longer for its quota. */
+  /** A request waits for the store no longer than this, and no longer for its slot. */
   timeoutMs: number
   log: LogOptions
 }
@@ -88,7 +88,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
       rights: offeredRights,
       cors,
       findCaller: await options.openTokenSource(store.tokens, offeredRights),
-      quotas: new Quotas(timeoutMs),
+      admission: new Admission(timeoutMs),
       log,
     })
     const http = new HttpServer(handler, { limits: options.limits, tls: keyPair, log })

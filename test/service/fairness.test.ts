@@ -65,6 +65,23 @@ test('a token with a count in progress gets 503 for another one until its client
   expect(service.log()).toMatch(/"outcome":"aborted",.*"path":"\/plants\/count"/)
 })
 
+test('bodies above 4 KiB that do not end delay neither a search of their token nor its creates', async () => {
+  const read: Store['read'] = async function* () {}
+  const service = await serveStore({ ...quickStore, read }, { timeoutMs: 1 })
+  const headers = { 'Content-Length': '70000' }
+  const slow = buildRequest(testToken, { headers, body: ' '.repeat(69_999) })
+  const connections = await Promise.all(
+    Array.from({ length: 64 }, () => connectTo(service.endpoint)),
+  )
+  for (const connection of connections) connection.send(slow)
+  await runIterations(service)
+  const search = await exchangeOnce(service, { method: 'GET', target: '/plants?search=x' })
+  const creates = await Promise.all(
+    Array.from({ length: 64 }, () => exchangeOnce(service, { body: fern.padEnd(70_000) })),
+  )
+  expect([search, ...creates].every(({ status }) => status === 200)).toBe(true)
+})
+
 describe('one token does not keep out another one', () => {
   const openTokenSource = async () => (name: string) => ({ ...testCaller, name })
   const withOtherToken = <T extends object>(service: T) => ({ ...service, token: 'another' })

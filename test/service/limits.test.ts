@@ -84,6 +84,14 @@ test.each([
   },
 )
 
+test('a service explains the syntax of a body of at most 4 KiB', async () => {
+  const service = await serveStore(quickStore)
+  const explain = async (size: number) =>
+    (await exchangeOnce(service, { body: '['.repeat(size) })).text
+  expect(await explain(4096)).toMatch(/^400 The body is not JSON: ./)
+  expect(await explain(4097)).toBe('400 The body is not JSON')
+})
+
 /** Waits for the service's side of the next connection, and tells how much it has read. */
 async function waitForServedSocket() {
   const served = await new Promise<Socket>((resolve) => {

@@ -39,7 +39,7 @@ export class Writer {
   readonly #applier: SqliteChangeApplier
   readonly #filesHaveTheirNames: () => boolean
   #isWal = false
-  /** In a service, the quotas and the limit of connections bound these. */
+  /** In a service, its admission and the limit of connections bound these. */
   #pendingWrites: PendingWrite[] = []
   /** Settles when the latest transaction has ended. It never rejects. */
   #previousTransaction: Promise<unknown> = Promise.resolve()

@@ -2,24 +2,27 @@ import { once } from 'node:events'
 import { IncomingMessage, ServerResponse } from 'node:http'
 import { Socket } from 'node:net'
 import { expect, test } from 'vitest'
+import { Admission } from '../../../src/server/admission.js'
 import type { HttpError } from '../../../src/server/http-error.js'
-import { Quotas, type RequestCost } from '../../../src/server/quotas.js'
 import { respond } from '../../../src/server/respond.js'
 import { createClock } from '../../helpers/sandbox/clock.js'
 
 /** Requests that ask for a slot of their token, with what became of each. */
-function createQuotas() {
+function createAdmission() {
   const { timeOut } = createClock({ isStill: true })
-  const quotas = new Quotas(30_000)
-  const acquire = (token: string, cost: RequestCost) => {
-    const response = new ServerResponse(new IncomingMessage(new Socket()))
+  const admission = new Admission(30_000)
+  const acquire = (token: string, cost: 'expensive' | 'list' | 'small', bodyBytes = 0) => {
+    const message = new IncomingMessage(new Socket())
+    message.headers['content-length'] = `${bodyBytes}`
+    const response = new ServerResponse(message)
+    const operation = bodyBytes > 0 ? { cost, hasBody: true as const } : { cost }
     let release = () => {}
     const request = {
       state: 'waits',
       leave: () => void response.emit('close'),
       end: () => release(),
     }
-    quotas.acquire(token, cost, response).then(
+    admission.admit({ token, operation, query: {}, response }).then(
       (acquired) => {
         release = acquired
         request.state = 'runs'
@@ -33,11 +36,11 @@ function createQuotas() {
     for (let count = 0; count < 20; count += 1) await new Promise(setImmediate)
     return all.map(({ state }) => state)
   }
-  return { acquire, states, timeOut }
+  return { admission, acquire, states, timeOut }
 }
 
 test('expensive requests of a token run one after the other, and nothing else waits for them', async () => {
-  const { acquire, states } = createQuotas()
+  const { acquire, states } = createAdmission()
   const [first, second] = [acquire('a', 'expensive'), acquire('a', 'expensive')]
   const others = [acquire('a', 'small'), acquire('a', 'list'), acquire('b', 'expensive')]
   expect(await states(first, second, ...others)).toEqual(['runs', 'waits', 'runs', 'runs', 'runs'])
@@ -48,7 +51,7 @@ test('expensive requests of a token run one after the other, and nothing else wa
 })
 
 test('sixteen lists of a token run at once, and 128 further ones wait', async () => {
-  const { acquire, states } = createQuotas()
+  const { acquire, states } = createAdmission()
   const running = Array.from({ length: 16 }, () => acquire('a', 'list'))
   const waiting = Array.from({ length: 128 }, () => acquire('a', 'list'))
   const rejected = [acquire('a', 'list'), acquire('a', 'expensive')]
@@ -61,7 +64,7 @@ test('sixteen lists of a token run at once, and 128 further ones wait', async ()
 })
 
 test('a request waits for its slot as long as the timeout', async () => {
-  const { acquire, states, timeOut } = createQuotas()
+  const { acquire, states, timeOut } = createAdmission()
   const [running, waiting] = [acquire('a', 'expensive'), acquire('a', 'expensive')]
   await states()
   timeOut(29_999)
@@ -71,7 +74,7 @@ test('a request waits for its slot as long as the timeout', async () => {
 })
 
 test('waiting clients that leave give their places to others', async () => {
-  const { acquire, states } = createQuotas()
+  const { acquire, states } = createAdmission()
   const running = acquire('a', 'expensive')
   const left = Array.from({ length: 128 }, () => acquire('a', 'expensive'))
   await states()
@@ -80,6 +83,41 @@ test('waiting clients that leave give their places to others', async () => {
   const next = acquire('a', 'expensive')
   running.end()
   expect(await states(next)).toEqual(['runs'])
+})
+
+test('one large body of each token is parsed in an iteration of the event loop', async () => {
+  const { admission } = createAdmission()
+  const parsed: string[] = []
+  for (const token of ['a', 'a', 'b', 'a'])
+    void admission.waitToParse(token, 65_536).then(() => parsed.push(token))
+  const iterations: string[][] = []
+  while (parsed.length > 0 || iterations.length < 4) {
+    await new Promise(setImmediate)
+    iterations.push(parsed.splice(0))
+  }
+  expect(iterations.filter(({ length }) => length > 0)).toEqual([['a', 'b'], ['a'], ['a']])
+})
+
+test('large bodies wait beyond 64 MiB, but for the first body of each token', async () => {
+  const { acquire, states, timeOut } = createAdmission()
+  const acquireBody = (token: string) => acquire(token, 'small', 1_048_576)
+  const running = Array.from({ length: 65 }, () => acquireBody('a'))
+  const [waiting, leaving] = [acquireBody('a'), acquireBody('a')]
+  const ofOtherToken = [acquireBody('b'), acquireBody('b')]
+  const others = [acquire('a', 'expensive'), acquire('a', 'list')]
+  expect(new Set(await states(...running, ...others))).toEqual(new Set(['runs']))
+  expect(await states(waiting, leaving, ...ofOtherToken)).toEqual([
+    'waits',
+    'waits',
+    'runs',
+    'waits',
+  ])
+  timeOut(3_600_000)
+  leaving.leave()
+  expect(await states(waiting, leaving)).toEqual(['waits', '503'])
+  running[64]?.end()
+  running[63]?.end()
+  expect(await states(waiting, ...ofOtherToken)).toEqual(['runs', 'runs', 'runs'])
 })
 
 test('a large response over TLS is written in pieces, because Node keeps a buffer for the largest one', async () => {
