@@ -122,16 +122,9 @@ async function removeAbandonedSocket(path: string): Promise<void> {
 /** Returns the code of the system's error, or undefined if somebody listens there. */
 async function findConnectError(path: string): Promise<string | undefined> {
   const socket = connect(path)
-  try {
-    await once(socket, 'connect')
-    return undefined
-  } catch (error) {
-    const code = getSystemCode(error)
-    if (code === undefined) throw error
-    return code
-  } finally {
-    socket.destroy()
-  }
+  const result = await once(socket, 'connect').catch((error: unknown) => error)
+  socket.destroy()
+  return getSystemCode(result)
 }
 
 /** An error without a code of the system is an internal error, so it is returned unchanged. */

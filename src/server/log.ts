@@ -109,14 +109,10 @@ export class Log {
     this.#lineTimeMs = now
     this.#lines += this.#isText
       ? formatTextLine(level, this.#formattedTime, fields)
-      : formatJsonLine(level, this.#formattedTime, fields)
+      : `{"level":"${level}","time":"${this.#formattedTime}",${JSON.stringify(fields).slice(1)}\n`
     if (delayMs === 0 || this.#lines.length >= blockLength) void this.flush()
     else this.#timer ??= setTimeout(() => this.flush(), delayMs).unref()
   }
-}
-
-function formatJsonLine(level: string, time: string, fields: Fields): string {
-  return `{"level":"${level}","time":"${time}",${JSON.stringify(fields).slice(1)}\n`
 }
 
 /** Formats a line such as `12:30:00 warning: MESSAGE name=value`, with a stack on further lines. */

@@ -38,8 +38,7 @@ function parseQuery<Name extends string>(
   url: string,
   names: readonly Name[],
 ): ReadonlyMap<Name, string> {
-  const queryStart = url.indexOf('?')
-  const query = queryStart === -1 ? '' : url.slice(queryStart + 1)
+  const [, query = ''] = /\?(.*)/s.exec(url) ?? []
   const values = new Map<Name, string>()
   // "a=1&" and "a=1&&b=2" are common, and have no parameter with an empty name.
   for (const pair of query.split('&').filter((text) => text !== '')) {

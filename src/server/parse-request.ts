@@ -33,21 +33,12 @@ export function hasUnseenHeaderLines({ rawHeaders }: IncomingMessage): boolean {
  * another transfer coding than `chunked`, or if it is chunked in HTTP/1.0 (RFC 9112, 6.1).
  */
 export function isUnambiguous({ headers, httpVersion }: IncomingMessage): boolean {
+  const { host, 'transfer-encoding': coding } = headers
   const isHttp10 = httpVersion === '1.0'
-  return hasOneHost(headers, isHttp10) && hasClearCoding(headers, isHttp10)
-}
-
-function hasOneHost({ host }: IncomingHttpHeaders, isHttp10: boolean): boolean {
-  if (host === undefined) return isHttp10
   // With `joinDuplicateHeaders`, node:http joins repeated lines with ", ", which no host contains.
-  return !host.includes(',')
-}
-
-function hasClearCoding(
-  { 'transfer-encoding': coding }: IncomingHttpHeaders,
-  isHttp10: boolean,
-): boolean {
-  return coding === undefined || (coding.toLowerCase() === 'chunked' && !isHttp10)
+  const hasOneHost = host === undefined ? isHttp10 : !host.includes(',')
+  const hasClearCoding = coding === undefined || (coding.toLowerCase() === 'chunked' && !isHttp10)
+  return hasOneHost && hasClearCoding
 }
 
 /**

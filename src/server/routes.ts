@@ -75,15 +75,13 @@ export function findOperation({ path, methods }: Route, method: string): Operati
   // A HEAD is a GET whose response has no body (RFC 9110, 9.3.2).
   const operation = methods[method === 'HEAD' ? 'GET' : method]
   if (operation) return operation
-  const allowedMethods = listAllowedMethods(methods).join(', ')
+  const allowedMethods = Object.keys(methods)
+    .flatMap((name) => (name === 'GET' ? [name, 'HEAD'] : [name]))
+    .join(', ')
   throw new HttpError(405, `${path} allows ${allowedMethods}, but not ${method}`, [
     'Allow',
     allowedMethods,
   ])
-}
-
-function listAllowedMethods(methods: Methods): string[] {
-  return Object.keys(methods).flatMap((name) => (name === 'GET' ? [name, 'HEAD'] : [name]))
 }
 
 /** The description of the API. */

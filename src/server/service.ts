@@ -109,7 +109,9 @@ export async function startService(options: ServiceOptions): Promise<Service> {
     }
     if (tls) watchCertificate(tls, http, log)
     log.info('listening', { address, admin: adminAddress, rights: offeredRights })
-    if (!isPrivate(options)) log.warn(exposureWarning)
+    const isPrivate =
+      tls !== undefined || 'path' in options.listen || isLoopback(options.listen.host)
+    if (!isPrivate) log.warn('Without TLS, others can read tokens and plants on the network')
     const drain = async (drainTimeoutMs: number) => {
       log.info('draining')
       await http.drain(drainTimeoutMs)
@@ -146,13 +148,6 @@ async function stop(
   await nextIteration()
   for (const server of servers) server.close().closeAllConnections()
   await log.flush()
-}
-
-const exposureWarning = 'Without TLS, others can read tokens and plants on the network'
-
-/** Returns true if nobody on a network can read what clients send. */
-function isPrivate({ listen: address, tls }: ServiceOptions): boolean {
-  return tls !== undefined || 'path' in address || isLoopback(address.host)
 }
 
 /**
