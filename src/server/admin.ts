@@ -42,9 +42,9 @@ export function createAdminServer(options: AdminOptions): Server {
     connection.setCaller({ isAccepted: () => true })
     response.shouldKeepAlive = false
     const adminResponse = await buildResponse(response.req, options).catch((failure: unknown) => {
-      if (failure instanceof HttpError) return failure
+      if (failure instanceof HttpError) return failure.response
       options.log.error(failure)
-      return new HttpError(500, 'Internal error')
+      return new HttpError(500, 'Internal error').response
     })
     respond(response, adminResponse)
   })
@@ -63,9 +63,9 @@ async function buildResponse(
   if (url !== '/ready') throw new HttpError(404, 'This port serves only /live, /ready and /metrics')
   const reason = await readiness.explain()
   if (reason === undefined) return { status: 200, body: '{"ready":true}' }
-  const notReady = createUnavailableError(reason)
+  const { response } = createUnavailableError(reason)
   // The reason may be a sentence of the server of a database, which may quote a secret.
-  return { ...notReady, body: redact(notReady.body) }
+  return { ...response, body: redact(response.body) }
 }
 
 /**

@@ -48,7 +48,7 @@ export function buildPreflightResponse(
     'Access-Control-Allow-Headers',
     allowedRequestHeaders,
   ]
-  return { status: 204, body: '', headers }
+  return { status: 204, outcome: 'preflight', body: '', headers }
 }
 
 function findAllowedOrigin(

@@ -32,11 +32,6 @@ import {
 } from './routes.js'
 import type { Handler } from './server.js'
 
-export interface LoggedResponse extends ServiceResponse {
-  /** The log and the metrics show this, such as `created`, or the status of an error. */
-  outcome: string
-}
-
 interface OperationInput {
   response: ServerResponse
   /** This is the last segment of the path. It is empty for operations on all plants. */
@@ -50,7 +45,7 @@ interface OperationInput {
 }
 
 export type OperationHandlers = Readonly<
-  Record<OperationId, (input: OperationInput) => Promise<LoggedResponse>>
+  Record<OperationId, (input: OperationInput) => Promise<ServiceResponse>>
 >
 
 interface HandlerOptions {
@@ -91,14 +86,17 @@ export function createHandler(options: HandlerOptions): Handler {
     const requestId = `${runId}-${requestCount.toString(36)}`
     const state: RequestState = { receivedRequest, requestId, startedAtMs: performance.now() }
     const response = await runOperation(state, options).catch((error: unknown) =>
-      buildErrorResponse(state, error, options),
+      buildErrorResponse(state, error, options.log),
     )
     sendAndLog(state, response, options)
   }
 }
 
 /** Checks the request, and carries out its operation. */
-async function runOperation(state: RequestState, options: HandlerOptions): Promise<LoggedResponse> {
+async function runOperation(
+  state: RequestState,
+  options: HandlerOptions,
+): Promise<ServiceResponse> {
   const { connection, response, body } = state.receivedRequest
   const { req: request } = response
   const { method = '', url = '', headers } = request
@@ -106,7 +104,7 @@ async function runOperation(state: RequestState, options: HandlerOptions): Promi
   const route = findRoute(url)
   state.route = route
   const preflight = buildPreflightResponse(request, options.cors)
-  if (preflight) return { ...preflight, outcome: 'preflight' }
+  if (preflight) return preflight
   const operation = findOperation(route, method)
   if (operation === 'describe') return { outcome: 'described', status: 200, body: openApiJson }
   state.operation = operation
@@ -164,13 +162,9 @@ function assertAllowed(right: Right, caller: Caller, offeredRights: readonly Rig
 }
 
 /** Builds the response to a request that failed, and logs what its client may not know. */
-function buildErrorResponse(
-  state: RequestState,
-  failure: unknown,
-  { log }: HandlerOptions,
-): LoggedResponse {
+function buildErrorResponse(state: RequestState, failure: unknown, log: Log): ServiceResponse {
   const error = toHttpError(failure, state.requestId)
-  const { status } = error
+  const { status } = error.response
   // `toHttpError` returns an HttpError as it is: its client gets all that is known. Any other
   // failure may have a cause and a stack.
   const mayHaveDetails = error !== failure
@@ -178,25 +172,21 @@ function buildErrorResponse(
   // The specification has only the status 400 for every create that is rejected, also for one
   // without a token. The body has the more exact number, such as 409.
   const isBadCreate = state.operation?.right === 'create' && status < 500
-  return { ...error, status: isBadCreate ? 400 : status, outcome: String(status) }
+  return { ...error.response, status: isBadCreate ? 400 : status, outcome: String(status) }
 }
 
 /**
  * Sends the response, and logs the request. If the client has left meanwhile, nothing is sent, and
  * the outcome is `aborted`, although the store may have made the change.
  */
-function sendAndLog(
-  state: RequestState,
-  loggedResponse: LoggedResponse,
-  { cors, log }: HandlerOptions,
-): void {
+function sendAndLog(state: RequestState, result: ServiceResponse, options: HandlerOptions): void {
   const { requestId, startedAtMs } = state
   const { response } = state.receivedRequest
   const { req: request, destroyed: isAborted } = response
-  const { status, outcome } = loggedResponse
-  const headers = [...buildCorsHeaders(request, cors), 'Request-Id', requestId]
-  if (!isAborted) respond(response, loggedResponse, headers)
-  log.record({
+  const { status, outcome = String(status) } = result
+  const headers = [...buildCorsHeaders(request, options.cors), 'Request-Id', requestId]
+  if (!isAborted) respond(response, result, headers)
+  options.log.record({
     requestId,
     status: isAborted ? undefined : status,
     outcome: isAborted ? 'aborted' : outcome,

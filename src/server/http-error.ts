@@ -3,10 +3,8 @@ import { PlantsError } from '../errors.js'
 import { toWireJson } from '../plant/json.js'
 import type { ServiceResponse } from './respond.js'
 
-export class HttpError extends Error implements ServiceResponse {
-  readonly status: number
-  readonly body: string
-  readonly headers: readonly string[]
+export class HttpError extends Error {
+  readonly response: ServiceResponse
 
   /**
    * @param message may quote what a client sent, such as half of a surrogate pair. The body has
@@ -15,9 +13,8 @@ export class HttpError extends Error implements ServiceResponse {
    */
   constructor(status: number, message: string, headers: readonly string[] = []) {
     super(message)
-    this.status = status
-    this.body = toWireJson({ error: status, message: message.toWellFormed() })
-    this.headers = headers
+    const body = toWireJson({ error: status, message: message.toWellFormed() })
+    this.response = { status, body, headers }
   }
 }
 

@@ -5,7 +5,7 @@ import { type Change, writeOne } from '../stores/change.js'
 import { formatQuery, type ReadQuery } from '../stores/query.js'
 import type { DirectStore } from '../stores/store.js'
 import { createCloseSignal } from './admission.js'
-import type { LoggedResponse, OperationHandlers } from './handler.js'
+import type { OperationHandlers } from './handler.js'
 import { HttpError } from './http-error.js'
 import {
   parseIdempotencyKey,
@@ -13,6 +13,7 @@ import {
   parsePatchBody,
   parsePlantBody,
 } from './parse-request.js'
+import type { ServiceResponse } from './respond.js'
 
 /**
  * A plant may have a MiB, so a page of a thousand could take a GiB. A page therefore ends after the
@@ -67,7 +68,7 @@ async function changePlant(
   store: DirectStore,
   change: Change,
   outcome: string,
-): Promise<LoggedResponse> {
+): Promise<ServiceResponse> {
   const { plant } = await writeOne(store, change)
   return { outcome, status: 200, body: toWireJson(plant) }
 }

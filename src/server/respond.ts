@@ -10,6 +10,8 @@ import { type ServerResponse, STATUS_CODES } from 'node:http'
 
 export interface ServiceResponse {
   status: number
+  /** The log and the metrics show this, such as `created`. The default is the status. */
+  outcome?: string
   /** The default is `application/json`. */
   contentType?: string
   body: string
@@ -89,6 +91,5 @@ export function formatRawResponse(
     `Content-Length: ${Buffer.byteLength(body)}`,
     'Connection: close',
   ].join('\r\n')
-  const hasBody = method !== 'HEAD'
-  return `${head}\r\n\r\n${hasBody ? body : ''}`
+  return `${head}\r\n\r\n${method === 'HEAD' ? '' : body}`
 }

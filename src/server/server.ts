@@ -253,7 +253,7 @@ export class HttpServer {
       response.shouldKeepAlive = false
       return
     }
-    const rejection = createInvalidHttpError(code)
+    const { response: rejection } = createInvalidHttpError(code)
     // A request with a response object has a handler, which writes the line of the log.
     if (!response) this.#log.record({ outcome: String(rejection.status), code, from })
     socket.end(formatRawResponse(rejection, response?.req.method), () => socket.destroy())

@@ -27,7 +27,7 @@ function createAdmission() {
         release = acquired
         request.state = 'runs'
       },
-      ({ status }: HttpError) => Object.assign(request, { state: `${status}` }),
+      ({ response: { status } }: HttpError) => Object.assign(request, { state: `${status}` }),
     )
     return request
   }

@@ -29,7 +29,7 @@ async function useToken(expires?: number) {
     try {
       return (await authenticate('Bearer token', (token) => cache.findCaller(token))).name
     } catch (error) {
-      if (error instanceof HttpError) return error.status
+      if (error instanceof HttpError) return error.response.status
       throw error
     }
   }
