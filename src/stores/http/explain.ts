@@ -187,7 +187,7 @@ export function explainResponse(
 function findExplanation(
   { path }: HttpRequest,
   status: number,
-  errorBody?: ErrorBody,
+  errorBody: ErrorBody | undefined,
 ): ResponseExplanation {
   const value = errorBody?.error ?? status
   // A 409 without an Error may come from a proxy on the way, so nothing says that the id exists.

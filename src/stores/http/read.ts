@@ -45,8 +45,8 @@ function assertMatchesQuery(
   query: ReadQuery,
   previousPlant: StoredPlant | undefined,
 ): void {
-  const parameter = findIgnoredParameter(plant, query)
-  if (parameter !== undefined) {
+  if (!matches(plant, query)) {
+    const parameter = findIgnoredParameter(plant, query)
     const problem = `ignores the parameter ${parameter}: it answered plant ${plant.id}`
     throw createForeignServiceError(client, problem, 'List all plants, and select from the list')
   }
