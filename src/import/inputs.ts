@@ -53,6 +53,8 @@ export interface ImportPlan extends InputOptions {
   atomic?: true
   /** The plants that no record stands for are deleted at the end. */
   sync?: true
+  /** Whether an option says what to do with plants that exist. */
+  hasPolicy?: boolean
   /** Whether the last question of the import is answered by yes. */
   yes?: true
   /** The absolute path of the file for rejected records. */

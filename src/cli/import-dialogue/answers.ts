@@ -6,7 +6,7 @@ import type { Io } from '../../platform/io.js'
 
 /** The options that are answers of a person in the dialogue. */
 export type ImportAnswers = Partial<
-  Pick<InputOptions, 'encoding' | 'sheet' | 'columns' | 'map' | 'byName'>
+  Pick<ImportPlan, 'encoding' | 'sheet' | 'columns' | 'map' | 'byName' | 'ifExists' | 'sync'>
 >
 
 /**

@@ -16,6 +16,7 @@ export function buildCommandLine(
     value === undefined ? [] : [flag, value],
   )
   if (answers.byName) options.push('--by-name')
+  if (answers.sync) options.push('--sync')
   const end = argv.indexOf('--')
   const argvBefore = end === -1 ? argv : argv.slice(0, end)
   const argvAfter = end === -1 ? [] : argv.slice(end)
@@ -24,7 +25,7 @@ export function buildCommandLine(
 }
 
 function toOptions(answers: ImportAnswers): Record<string, string | undefined> {
-  const { encoding, sheet, columns, map } = answers
+  const { encoding, sheet, columns, map, ifExists, sync } = answers
   const pairs = Object.entries(map ?? {}).flatMap(([field, columns]) =>
     columns.length === 0 ? `${field}=` : columns.map((column) => `${field}=${column}`),
   )
@@ -34,6 +35,7 @@ function toOptions(answers: ImportAnswers): Record<string, string | undefined> {
     '--columns': columns?.join(','),
     // The only answer about the columns may be that there are no ids.
     '--map': pairs.length === 0 ? undefined : pairs.join(','),
+    '--if-exists': sync ? undefined : ifExists,
   }
 }
 

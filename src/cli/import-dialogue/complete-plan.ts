@@ -3,7 +3,8 @@
  * such as the column of the names. It adds the answers to the plan as the options that have the
  * same meaning, and then the import runs like any other.
  *
- * It asks for columns only if the import could not open the files, or found no id in the first
+ * It asks what to do with plants that the store has already only if they differ from the list, or
+ * if the list lacks some of them. It asks for columns only if the import could not open the files, or found no id in the first
  * records. So it asks for nothing that an import finds by itself. If no answer helps, the import
  * ends as it would without the dialogue.
  *
@@ -13,10 +14,12 @@
 import type { PlantsError } from '../../errors.js'
 import type { ImportPlan } from '../../import/inputs.js'
 import { countStoredRecords } from '../../import/outcomes.js'
+import type { Comparison } from '../commands/import/compare.js'
 import type { CommandContext } from '../context.js'
 import { applyAnswers, type ImportAnswers, sampleInput } from './answers.js'
 import { askForColumns } from './ask-columns.js'
 import { askForFileEncoding } from './ask-encoding.js'
+import { askForPolicy } from './ask-policy.js'
 import { buildCommandLine } from './command-line.js'
 import { describePreview, type ImportPreview } from './describe-preview.js'
 import { askToImport, showLines } from './questions.js'
@@ -30,6 +33,9 @@ interface DialogueOptions {
   context: CommandContext
   /** The arguments after the name of the program. */
   argv: readonly string[]
+  /** How the list differs from the store, as far as that is known without the answers. */
+  comparison: Comparison | undefined
+  compare: (plan: ImportPlan) => Promise<Comparison | undefined>
   /** Shows what the plan would do. */
   showOutcomes: (plan: ImportPlan) => Promise<ImportPreview>
   /** Copies what the store has, before a person is asked whether to import. */
@@ -43,9 +49,8 @@ interface DialogueOptions {
  * would prevent it
  */
 export async function completePlan(options: DialogueOptions): Promise<ImportPlan> {
-  const { plan, failure, lacksIds, context, argv, showOutcomes, prepareUndo } = options
-  const mustAsk = failure !== undefined || lacksIds
-  const answers = mustAsk ? await askForAnswers(plan, failure, context) : {}
+  const { plan, context, argv, showOutcomes, prepareUndo } = options
+  const answers = await askForAnswers(options)
   const hasAnswers = Object.keys(answers).length > 0
   if (!hasAnswers && !plan.sync) return plan
   const complete = applyAnswers(plan, answers)
@@ -69,7 +74,15 @@ async function askLastQuestion(preview: ImportPreview, context: CommandContext):
   await askToImport(question, preview.counts.deleted > 0 ? 'no' : 'yes', context.io)
 }
 
-async function askForAnswers(
+async function askForAnswers(options: DialogueOptions): Promise<ImportAnswers> {
+  const { plan, failure, lacksIds, context, compare } = options
+  const mustAsk = failure !== undefined || lacksIds
+  const answers = mustAsk ? await askHowToRead(plan, failure, context) : {}
+  const comparison = mustAsk ? await compare(applyAnswers(plan, answers)) : options.comparison
+  return comparison ? { ...answers, ...(await askForPolicy(comparison, context.io)) } : answers
+}
+
+async function askHowToRead(
   plan: ImportPlan,
   failure: PlantsError | undefined,
   context: CommandContext,

@@ -70,9 +70,10 @@ export function define(command: PlantsCommand): void {
       'plants import stock.xlsx --map id=No,name=Kind',
       'plants import list.csv --by-name --sync --dry-run',
     )
-    .handler((options: ImportOptions, io, files: string[]) =>
-      importPlants(options, io, files, command.argv),
-    )
+    .handler((options: ImportOptions, io, files: string[]) => {
+      const hasPolicy = options.sync || command.getOptionValueSource('ifExists') !== 'default'
+      return importPlants({ ...options, hasPolicy }, io, files, command.argv)
+    })
 }
 
 function addReadingOptions(command: PlantsCommand): void {

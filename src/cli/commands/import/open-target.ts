@@ -18,7 +18,7 @@ export interface ImportTarget {
   /** All writes are one transaction. Only a direct store has it, for `--atomic`. */
   transaction?: DirectStore['transaction'] | undefined
   /** The store to read from; undefined if there is none yet. */
-  store?: Pick<Store, 'read' | 'check'> | undefined
+  store?: Pick<Store, 'read' | 'count' | 'check'> | undefined
   /** At most this many records are written at once; undefined for a whole chunk. */
   maxRecords?: number
   close(): Promise<void>

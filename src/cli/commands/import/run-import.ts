@@ -6,34 +6,23 @@
  * 1 MiB, is found only by the import itself. If an input has an error, a dialogue on a terminal may
  * complete the options. Then the records are written to the target that `openTarget` has opened.
  */
-import {
-  assertDefined,
-  createInputError,
-  createUsageError,
-  type PlantsError,
-} from '../../../errors.js'
+import { assertDefined, createUsageError, type PlantsError } from '../../../errors.js'
 import { needsOwnIds } from '../../../fields/options.js'
 import {
   assertFilesExist,
   canBeReadTwice,
-  examineInputs,
   type ImportInput,
   type ImportPlan,
-  type InputReader,
   isInputError,
   openInput,
   prepareInput,
 } from '../../../import/inputs.js'
-import type { Matches, RecordMatcher } from '../../../import/match.js'
-import { countRejectedRecords } from '../../../import/outcomes.js'
-import { assertRejectsName, RejectsFile } from '../../../import/rejects.js'
-import { importRecords } from '../../../import/run.js'
+import { RejectsFile } from '../../../import/rejects.js'
 import { peek } from '../../../platform/generators.js'
 import type { Io } from '../../../platform/io.js'
-import type { Store } from '../../../stores/store.js'
-import { rights } from '../../../stores/tokens.js'
 import type { CommandContext } from '../../context.js'
-import { type ImportTarget, openTarget } from './open-target.js'
+import { type Comparison, compareWithStore } from './compare.js'
+import { type ExaminedImport, examinePlan, importInputs, useTarget } from './import-inputs.js'
 import { ImportReport } from './report.js'
 import { ImportUndo } from './undo.js'
 
@@ -52,29 +41,13 @@ export async function runImport(
     if (plan.sync && !plan.dryRun) await undo.prepare()
     const report = new ImportReport(plan, context, { rejectsFile, shownLines })
     await useTarget(inputs, context, async (target) => {
-      await importInputs({ ...inputs, undo }, target, report, context.io, rejectsFile)
+      await importInputs(inputs, target, { report, rejectsFile, undo, io: context.io })
       await report.writeSummary()
     })
     report.assertComplete()
   } finally {
     undo.discardUnneeded()
     rejectsFile?.discard()
-  }
-}
-
-/** Opens the target, and closes it and the first input after their use. */
-async function useTarget(
-  { plan, firstReader }: ExaminedImport,
-  context: CommandContext,
-  use: (target: ImportTarget) => Promise<void>,
-): Promise<void> {
-  let target: ImportTarget | undefined
-  try {
-    target = await openTarget(plan, context)
-    await use(target)
-  } finally {
-    await target?.close()
-    firstReader.close()
   }
 }
 
@@ -87,59 +60,6 @@ function assertMayDelete({ sync, yes, dryRun }: ImportPlan, context: CommandCont
   )
 }
 
-async function importInputs(
-  inputs: ExaminedImport & { undo?: ImportUndo },
-  target: ImportTarget,
-  report: ImportReport,
-  io: Io,
-  rejectsFile?: RejectsFile,
-): Promise<void> {
-  const { plan, firstReader, undo } = inputs
-  const { maxRecords, write, transaction } = target
-  const matches = await matchInputs(inputs, target, io)
-  const importInto = async (writeChanges: Store['write']) => {
-    const keepAndWrite = undo?.keepBefore(writeChanges, report) ?? writeChanges
-    const parts = { plan, firstReader, matches, maxRecords, write: keepAndWrite, io }
-    for await (const step of importRecords(parts)) {
-      rejectsFile?.append(step.rejections, step.reader)
-      await report.show(step)
-    }
-    report.isComplete = true
-  }
-  try {
-    if (plan.atomic)
-      await assertDefined(transaction)((work) => importInto(work.write), {
-        shouldCommit: () => countRejectedRecords(report.counts) === 0,
-      })
-    else await importInto(write)
-    rejectsFile?.finish()
-  } catch (error) {
-    const storesStdin = !plan.atomic && plan.inputs.some(({ path }) => path === '-')
-    // The same command would not find these rejected records again.
-    if (storesStdin || !report.mayBeRepeated(error)) rejectsFile?.finish()
-    throw await report.explainFailure(error)
-  }
-}
-
-/** Finds the plants that the records stand for, before anything is written. */
-async function matchInputs(
-  inputs: ExaminedImport,
-  { store }: ImportTarget,
-  io: Io,
-): Promise<Matches | undefined> {
-  const { plan, matcher } = inputs
-  if (plan.sync && matcher?.recordCount === 0)
-    throw createInputError(
-      'The list has no records, and --sync would delete every plant',
-      'To delete all plants: plants list | plants delete - --yes',
-    )
-  if (plan.sync && !plan.dryRun) await store?.check?.(rights)
-  const matches = await matcher?.match(store?.read({ signal: io.getStopSignal() }) ?? [])
-  // The names of the whole list need much memory.
-  inputs.matcher = undefined
-  return matches
-}
-
 async function prepareRejectsFile(
   { rejects, dryRun }: ImportPlan,
   context: CommandContext,
@@ -148,17 +68,6 @@ async function prepareRejectsFile(
   if (!dryRun) return new RejectsFile(rejects)
   await context.warn(`The dry run does not write ${rejects}`)
   return undefined
-}
-
-interface ExaminedImport {
-  /** The options, with the answers of the dialogue. */
-  plan: ImportPlan
-  /** The records that are to be matched; undefined without `--by-name` and `--sync`. */
-  matcher: RecordMatcher | undefined
-  /** The first input. It stays open until it is imported. */
-  firstReader: InputReader
-  /** The rejected records and the warnings that the dialogue has printed. */
-  shownLines?: Set<string>
 }
 
 /**
@@ -170,17 +79,21 @@ async function openInputs(
   context: CommandContext,
   argv: readonly string[],
   undo: ImportUndo,
-): Promise<ExaminedImport> {
+): Promise<ExaminedImport & { shownLines?: Set<string> }> {
   const plan = await prepareInputs(typedPlan, context.io)
   const mayAsk = () => context.mayAsk && plan.inputs.every(canBeReadTwice)
+  const compare = async (readablePlan: ImportPlan) =>
+    plan.hasPolicy || plan.dryRun ? undefined : compareWithStore(readablePlan, context)
   let failure: PlantsError | undefined
   let lacksIds = false
+  let comparison: Comparison | undefined
   try {
     const inputs = await examinePlan(plan, context.io)
     if (!mayAsk()) return inputs
     lacksIds = needsOwnIds(plan) && !(await mayHaveIds(plan, context.io))
+    if (!lacksIds) comparison = await compare(plan)
     const needsConfirmation = plan.sync && !plan.yes && !plan.dryRun
-    if (!lacksIds && !needsConfirmation) return inputs
+    if (!lacksIds && !comparison && !needsConfirmation) return inputs
     inputs.firstReader.close()
   } catch (error) {
     if (!isInputError(error) || !mayAsk()) throw error
@@ -190,7 +103,8 @@ async function openInputs(
   const shownLines = new Set<string>()
   const showOutcomes = (complete: ImportPlan) => showDryRun(complete, context, shownLines)
   const prepareUndo = () => undo.prepare()
-  const options = { plan, failure, lacksIds, context, argv, showOutcomes, prepareUndo }
+  const reasons = { failure, lacksIds, comparison }
+  const options = { plan, ...reasons, context, argv, compare, showOutcomes, prepareUndo }
   const complete = await completePlan(options)
   return { ...(await examinePlan(complete, context.io)), shownLines }
 }
@@ -214,17 +128,6 @@ async function prepareInputs(plan: ImportPlan, io: Io): Promise<ImportPlan> {
   return { ...plan, inputs }
 }
 
-async function examinePlan(plan: ImportPlan, io: Io): Promise<ExaminedImport> {
-  const firstReader = await openInput(assertDefined(plan.inputs[0]), plan, io)
-  try {
-    if (plan.rejects !== undefined) assertRejectsName(plan.rejects, firstReader)
-    return { plan, firstReader, matcher: await examineInputs(plan, firstReader, io) }
-  } catch (error) {
-    firstReader.close()
-    throw error
-  }
-}
-
 /**
  * Shows in the dialogue what an import would do.
  *
@@ -238,7 +141,7 @@ async function showDryRun(
   const inputs = await examinePlan({ ...plan, dryRun: true }, context.io)
   const report = new ImportReport(inputs.plan, context, { shownLines, isPreview: true })
   await useTarget(inputs, context, async (target) => {
-    await importInputs(inputs, target, report, context.io)
+    await importInputs(inputs, target, { report, io: context.io })
     await report.endPreview()
   })
   return report

@@ -1,0 +1,89 @@
+/* Compares a list with the store, before a person is asked what to do with plants that exist. */
+import { PlantsError } from '../../../errors.js'
+import type { ImportPlan } from '../../../import/inputs.js'
+import { type Counts, countRejectedRecords, createCounts } from '../../../import/outcomes.js'
+import { importRecords } from '../../../import/run.js'
+import type { Io } from '../../../platform/io.js'
+import type { CommandContext } from '../../context.js'
+import { type ExaminedImport, examinePlan, matchInputs } from './import-inputs.js'
+import { type ImportTarget, openTarget } from './open-target.js'
+
+/** How a list and the plants of a store differ. */
+export interface Comparison {
+  /** How many records have a plant that equals them. */
+  equal: number
+  /** How many records have a plant that differs from them. */
+  differing: number
+  /**
+   * How many plants of the store the list lacks; undefined unless it seems to be the list of the
+   * whole store: it has at least half of its plants, and none of its records is rejected.
+   */
+  missing: number | undefined
+}
+
+/** @returns undefined if nothing differs, or the store has no plants, or cannot be read */
+export async function compareWithStore(
+  { atomic: _, rejects, ...typedPlan }: ImportPlan,
+  context: CommandContext,
+): Promise<Comparison | undefined> {
+  const { io } = context
+  const plan: ImportPlan = { ...typedPlan, ifExists: 'update', dryRun: true }
+  const target = await openTarget(plan, context)
+  try {
+    const storeCount = await countPlants(target)
+    if (storeCount === 0) return undefined
+    const inputs = await examineWhole(plan, storeCount, io)
+    const counts = await countChanges(inputs, target, io)
+    const missing = counts.deleted + counts.missing
+    const isWhole =
+      inputs.plan.sync === true &&
+      rejects === undefined &&
+      countRejectedRecords(counts) === 0 &&
+      missing > 0 &&
+      missing * 2 <= storeCount
+    if (counts.updated === 0 && !isWhole) return undefined
+    const differing = counts.updated
+    return { equal: counts.skipped, differing, missing: isWhole ? missing : undefined }
+  } finally {
+    await target.close()
+  }
+}
+
+async function countPlants({ store }: ImportTarget): Promise<number> {
+  try {
+    return Number((await store?.count()) ?? 0)
+  } catch (error) {
+    const isUnreadable =
+      error instanceof PlantsError && ['forbidden', 'notFound', 'rejected'].includes(error.kind)
+    if (!isUnreadable) throw error
+    return 0
+  }
+}
+
+/** Examines the inputs as a list of the whole store, or as a part of it if it has too few records. */
+async function examineWhole(plan: ImportPlan, storeCount: number, io: Io): Promise<ExaminedImport> {
+  try {
+    const inputs = await examinePlan({ ...plan, sync: true }, io)
+    const recordCount = inputs.matcher?.recordCount ?? 0
+    if (storeCount <= 2 * recordCount) return inputs
+    inputs.firstReader.close()
+  } catch (error) {
+    // It is a part of a list, or its sheet or its header is not certain.
+    if (!(error instanceof PlantsError) || error.kind !== 'usage') throw error
+  }
+  return examinePlan(plan, io)
+}
+
+async function countChanges(inputs: ExaminedImport, target: ImportTarget, io: Io): Promise<Counts> {
+  const { plan, firstReader } = inputs
+  try {
+    const matches = await matchInputs(inputs, target, io)
+    const { maxRecords, write } = target
+    const counts = createCounts()
+    for await (const step of importRecords({ plan, firstReader, matches, maxRecords, write, io }))
+      Object.assign(counts, step.counts)
+    return counts
+  } finally {
+    firstReader.close()
+  }
+}
