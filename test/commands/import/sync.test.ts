@@ -154,3 +154,32 @@ test('a plant that was changed since it was read is not deleted', async () => {
   expect(await list()).toContain('3,Mint,Pots')
   expect(await user.import('list.csv --sync --yes')).toMatchObject({ code: 0, deleted: 1 })
 })
+
+describe('an import with --if-exists update says what the list lacks', () => {
+  test.each(['', '--dry-run'])('if it has at least half of the store: %s', async (flags) => {
+    await importFirstMonth()
+    write('list.csv', secondMonth)
+    const { err, ...counts } = await user.import(`list.csv --if-exists update ${flags}`)
+    expect(counts).toMatchObject({ code: 0, created: 1, updated: 2, skipped: 1, missing: 1 })
+    expect(err).toContain('--sync')
+  })
+
+  test('by the names of plants', async () => {
+    write('list.csv', ['name', 'Lavender', 'Rose', 'Mint'])
+    await user.import('list.csv --by-name')
+    write('list.csv', ['name', 'Mint', 'Rose', 'Sage'])
+    const counts = await user.import('list.csv --by-name --if-exists update')
+    expect(counts).toMatchObject({ code: 0, created: 1, skipped: 2, missing: 1 })
+  })
+
+  test.each([
+    { what: 'a record is rejected', rows: [...secondMonth, 'x,Fern,'] },
+    { what: 'it has only some corrections', rows: secondMonth.slice(0, 3) },
+  ])('and nothing if $what', async ({ rows }) => {
+    await importFirstMonth()
+    write('list.csv', rows)
+    const { err, ...counts } = await user.import('list.csv --if-exists update')
+    expect(counts).not.toHaveProperty('missing')
+    expect(err).not.toContain('--sync')
+  })
+})

@@ -186,7 +186,7 @@ test('a dialogue imports the plants of a list without ids that are not stored', 
   const session = user.terminal('import list.csv', noColor)
   await session.answer(['the name?', enter], ['❯ My list has no ids', enter])
   await session.answer(['the tag?', enter])
-  await session.answer(['Import 1 plant?', enter])
+  await session.answer(['Import 1 of 3 plants (1 new)?', enter])
   expect((await session.ended).code).toBe(0)
   expect(await user.run('get 9')).toEqual(toJsonResult({ id: 9, name: 'Ivy' }))
 })

@@ -109,7 +109,8 @@ test('a dialogue shows what an import would do, and then asks', async () => {
   const session = user.terminal('import list.csv', noColor)
   await session.answer(...columnsByHand)
   await session.waitForText('list.csv:4: Invalid plant: the id ')
-  await session.answer(['Would create Süßkirsche', ''], ['Import 2 plants?', enter])
+  await session.answer(['Would create Süßkirsche', ''])
+  await session.answer(['Import 2 of 3 plants (2 new; 1 rejected: the id ', enter])
   expect((await session.ended).code).toBe(6)
   expect(await user.run('list')).toEqual(storedPlants)
 })
@@ -118,9 +119,9 @@ test('the last question counts what the store would accept, and rejects an id th
   const user = createSandboxWithFile('No,Plant\n1,Rosa alba\n1,Acer\n2,Salix\n')
   const session = user.terminal(['import', 'list.csv', '--map', 'id=No'], noColor)
   await session.answer(['the name?', enter], ['The id 1 also occurs in line 2', ''])
-  await session.answer(['Import 2 plants?', enter])
+  await session.answer(['Import 2 of 3 plants (2 new; 1 rejected: The id 1 also', enter])
   const { code, screen } = await session.ended
-  expect([code, screen.match(/The id 1 also occurs/g)?.length]).toEqual([6, 1])
+  expect([code, screen.match(/list.csv:3: The id 1 also occurs/g)?.length]).toEqual([6, 1])
 })
 
 test('a dialogue asks no last question if there is nothing to import', async () => {
@@ -138,7 +139,7 @@ test('a dialogue asks no last question if there is nothing to import', async () 
 test('an import does not show a rejected record again that its dialogue has shown', async () => {
   const user = createSandboxWithFile(`${table}1.234;Malus;\nx;Acer;\n31;Tilia;\n`)
   const session = user.terminal('import list.csv', noColor)
-  await session.answer(...columnsByHand, ['Import 2 plants?', enter])
+  await session.answer(...columnsByHand, ['Import 2 of 5 plants (2 new; 3 rejected: ', enter])
   const { code, screen } = await session.ended
   expect(code).toBe(6)
   expect(screen.match(/list\.csv:\d: /g)).toEqual(['list.csv:4: ', 'list.csv:5: ', 'list.csv:6: '])
@@ -184,18 +185,20 @@ test('the preview of a dialogue shows some rows of each kind, and how many more 
   const args = ['import', 'list.csv', '--if-exists', 'update', '-o', 'ndjson']
   const session = user.terminal(args, noColor)
   await session.answer(...columnsByHand)
-  await session.waitForText('Import 32 plants?')
+  await session.waitForText('Import 32 of 40 plants (20 new, 12 changed; 8 rejected: ')
   const preview = session.screen
   const count = (pattern: RegExp) => preview.match(pattern)?.length
-  expect([count(/Would update/g), count(/Would create/g), count(/x5\d/g)]).toEqual([5, 5, 5])
+  expect([count(/Would update/g), count(/Would create/g), count(/csv:\d+: .*x5\d/g)]).toEqual([
+    5, 5, 5,
+  ])
   expect(preview).toMatch(/3 more.*Would update.*7 more.*Would create.*15 more/s)
   session.type(enter)
   const { code, screen } = await session.ended
-  expect([code, screen.match(/"(?:dryRun|change)"/g), screen.match(/x5\d/g)?.length]).toEqual([
-    6,
-    null,
-    8,
-  ])
+  expect([
+    code,
+    screen.match(/"(?:dryRun|change)"/g),
+    screen.match(/csv:\d+: .*x5\d/g)?.length,
+  ]).toEqual([6, null, 8])
 })
 
 test('an import with --atomic asks before its transaction begins', async () => {

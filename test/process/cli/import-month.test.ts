@@ -59,7 +59,9 @@ test('a month makes the store equal to the list only by more than Enter', async 
   expect(code).toBe(0)
   expect(screen).toContain('plants import list.csv --sync')
   expect(screen).not.toContain('--sync --yes')
-  const sorted = month.toSorted((one, other) => Number.parseInt(one) - Number.parseInt(other))
+  const sorted = month.toSorted(
+    (one, other) => Number.parseInt(one, 10) - Number.parseInt(other, 10),
+  )
   expect(await readStore(user)).toEqual([header, ...sorted])
 })
 

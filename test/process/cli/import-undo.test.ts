@@ -119,8 +119,8 @@ test('an import goes on with a warning if no copy can be made (needs sh)', async
 test('an --atomic import that is rejected leaves no copy', async () => {
   const user = await createUser()
   await user.run('create --id 31 --name Oak')
-  const session = user.terminal('import list.csv --atomic', noColor)
-  await session.answer(...columns, ['Import 1 plant', enter])
+  const session = user.terminal('import list.csv --atomic --if-exists same', noColor)
+  await session.answer(...columns, ['Import 1 of 2 plants', enter])
   expect((await session.ended).code).toBe(6)
   expect(listCopies(user)).toEqual([])
 })

@@ -1,6 +1,7 @@
 /* Examines the inputs of an import, and writes their records to a target. */
 import { assertDefined, createInputError } from '../../../errors.js'
 import {
+  canBeReadTwice,
   examineInputs,
   type ImportPlan,
   type InputReader,
@@ -11,6 +12,7 @@ import { countRejectedRecords } from '../../../import/outcomes.js'
 import { assertRejectsName, type RejectsFile } from '../../../import/rejects.js'
 import { importRecords } from '../../../import/run.js'
 import type { Io } from '../../../platform/io.js'
+import type { Outcome } from '../../../stores/change.js'
 import type { Store } from '../../../stores/store.js'
 import { rights } from '../../../stores/tokens.js'
 import type { CommandContext } from '../../context.js'
@@ -69,14 +71,19 @@ export async function importInputs(
   const { plan, firstReader } = inputs
   const { maxRecords, write, transaction } = target
   const matches = await matchInputs(inputs, target, io)
+  const storeCount = await countPlantsToUpdate(inputs, target)
+  const updatedIds = new Set<bigint>()
   const importInto = async (writeChanges: Store['write']) => {
     const keepAndWrite = undo?.keepBefore(writeChanges, report) ?? writeChanges
     const parts = { plan, firstReader, matches, maxRecords, write: keepAndWrite, io }
     for await (const step of importRecords(parts)) {
       rejectsFile?.append(step.rejections, step.reader)
       await report.show(step)
+      if (!matches) addUpdatedIds(updatedIds, step.outcomes)
     }
     report.isComplete = true
+    if (storeCount !== undefined)
+      report.noteMissing(matches?.missingCount ?? storeCount - updatedIds.size, storeCount)
   }
   try {
     if (plan.atomic)
@@ -91,6 +98,20 @@ export async function importInputs(
     if (storesStdin || !report.mayBeRepeated(error)) rejectsFile?.finish()
     throw await report.explainFailure(error)
   }
+}
+
+function addUpdatedIds(ids: Set<bigint>, outcomes: readonly Outcome[]): void {
+  for (const outcome of outcomes) if (outcome.type === 'updated') ids.add(outcome.plant.id)
+}
+
+/** @returns undefined unless the import says how many plants of the store the list lacks */
+async function countPlantsToUpdate(
+  { plan }: ExaminedImport,
+  { store, isDirect }: ImportTarget,
+): Promise<number | undefined> {
+  const { ifExists, sync, inputs } = plan
+  if (ifExists !== 'update' || sync || !isDirect || !inputs.every(canBeReadTwice)) return undefined
+  return store && Number(await store.count())
 }
 
 /** Finds the plants that the records stand for, before anything is written. */

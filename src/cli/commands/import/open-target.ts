@@ -19,6 +19,8 @@ export interface ImportTarget {
   transaction?: DirectStore['transaction'] | undefined
   /** The store to read from; undefined if there is none yet. */
   store?: Pick<Store, 'read' | 'count' | 'check'> | undefined
+  /** Whether it is a direct store, which counts its plants soon. */
+  isDirect?: true
   /** At most this many records are written at once; undefined for a whole chunk. */
   maxRecords?: number
   close(): Promise<void>
@@ -42,6 +44,7 @@ async function openDirectStore(plan: ImportPlan, context: CommandContext): Promi
       store ??= await opener.openOrCreate()
       return store.write(changes, options)
     },
+    isDirect: true,
     transaction: store?.transaction.bind(store),
     close: async () => store?.close(),
   }
@@ -60,6 +63,7 @@ async function openDirectDryRun(context: CommandContext): Promise<ImportTarget> 
     }
   return {
     store,
+    isDirect: true,
     write: (changes, options) =>
       store.transaction((transaction) => transaction.write(changes, options), {
         shouldCommit: () => false,

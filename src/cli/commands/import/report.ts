@@ -48,6 +48,8 @@ export class ImportReport {
   readonly #causeMessages = new Map<HintCause, string>()
   readonly #shownLines: Set<string> | undefined
   readonly #isPreview: boolean
+  /** How many plants of the store a list lacks that changes the others. */
+  #missing = 0
   readonly #maxRejections: number
   #shownRejectionCount = 0
   /** How many rejected records were not printed, because there are too many. */
@@ -170,6 +172,7 @@ export class ImportReport {
     await this.#context
       .printOutcome(fields, `${subject}: ${parts.join(', ')}`, { isKept })
       .catch(ignoreClosedPipe)
+    if (this.#missing > 0) await this.#context.warn(describeMissing(this.#missing))
     if (undo !== undefined) await this.#context.warn(describeUndo(undo))
   }
 
@@ -180,9 +183,15 @@ export class ImportReport {
     return message?.replace(invalidPlantLabel, '')
   }
 
-  /** Counts the plants of the store for which no record stands, with `--sync`. */
+  /** Notes how many plants of the store a list lacks that has at least half of them. */
+  noteMissing(missing: number, storeCount: number): void {
+    const isRejected = countRejectedRecords(this.counts) > 0
+    if (!isRejected && missing * 2 <= storeCount) this.#missing = missing
+  }
+
+  /** Counts the plants of the store for which no record stands. */
   #countOtherPlants(): Partial<Record<'deleted' | 'missing', number>> {
-    if (!this.#plan.sync) return {}
+    if (!this.#plan.sync) return this.#missing > 0 ? { missing: this.#missing } : {}
     const deleted = this.isRolledBack ? 0 : this.counts.deleted
     const missing = this.counts.missing + this.counts.deleted - deleted
     return missing > 0 ? { ...(deleted > 0 && { deleted }), missing } : { deleted }
@@ -291,6 +300,11 @@ export class ImportReport {
 
 function describeUndo(command: string): string {
   return `To undo, with all that was stored since: ${command}`
+}
+
+function describeMissing(count: number): string {
+  const fact = `The list lacks ${formatPlantCount(count)} of the store`
+  return `${fact}. To make the store equal to the list, use --sync instead of --if-exists update`
 }
 
 function describeEmptyInput({ inputs: [first, ...others] }: ImportPlan): string {
