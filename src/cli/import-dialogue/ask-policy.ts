@@ -1,8 +1,20 @@
 import type { ImportPlan } from '../../import/inputs.js'
 import { groupDigits } from '../../plant/plant.js'
 import type { Io } from '../../platform/io.js'
-import type { Comparison } from '../commands/import/compare.js'
 import { askToChoose } from '../prompts.js'
+
+/** How a list and the plants of a store differ. */
+export interface Comparison {
+  /** How many records have a plant that equals them. */
+  equal: number
+  /** How many records have a plant that differs from them. */
+  differing: number
+  /**
+   * How many plants of the store the list lacks; undefined unless it seems to be the list of the
+   * whole store: it has at least half of its plants, and none of its records is rejected.
+   */
+  missing: number | undefined
+}
 
 /** The answer, as options of an import. */
 type PolicyAnswer = Pick<ImportPlan, 'ifExists' | 'sync'>

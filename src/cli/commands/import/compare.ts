@@ -5,21 +5,9 @@ import { type Counts, countRejectedRecords, createCounts } from '../../../import
 import { importRecords } from '../../../import/run.js'
 import type { Io } from '../../../platform/io.js'
 import type { CommandContext } from '../../context.js'
+import type { Comparison } from '../../import-dialogue/ask-policy.js'
 import { type ExaminedImport, examinePlan, matchInputs } from './import-inputs.js'
 import { type ImportTarget, openTarget } from './open-target.js'
-
-/** How a list and the plants of a store differ. */
-export interface Comparison {
-  /** How many records have a plant that equals them. */
-  equal: number
-  /** How many records have a plant that differs from them. */
-  differing: number
-  /**
-   * How many plants of the store the list lacks; undefined unless it seems to be the list of the
-   * whole store: it has at least half of its plants, and none of its records is rejected.
-   */
-  missing: number | undefined
-}
 
 /** @returns undefined if nothing differs, or the store has no plants, or cannot be read */
 export async function compareWithStore(
