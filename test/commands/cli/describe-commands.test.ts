@@ -88,6 +88,10 @@ test('the JSON of the help says which options exclude each other', async () => {
     return options.flatMap(({ name, excludes = [] }) => [excludes.map((other) => [name, other])])
   }
   expect((await listExclusions('import')).flat()).toEqual([
+    ['--if-exists', '--sync'],
+    ['--sync', '--if-exists'],
+    ['--sync', '--rejects'],
+    ['--rejects', '--sync'],
     ['--dry-run', '--atomic'],
     ['--atomic', '--dry-run'],
   ])
