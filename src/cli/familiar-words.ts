@@ -5,7 +5,7 @@ const formatHint = 'The format of an input is detected, or chosen with: --format
 const importHint = 'To read a list or a spreadsheet: plants import FILE'
 const jsonHint = `Pipe JSON to stdin, as in: echo '{"id":3,"name":"Mint"}' | plants create`
 const searchHint = 'To search: plants list --search TEXT'
-const showHint = 'To show a plant: plants get ID'
+const syncHint = 'If a list has all plants, make the store equal to it: plants import FILE --sync'
 const updateHint = 'To change a plant: plants update ID --name TEXT'
 
 /**
@@ -13,7 +13,7 @@ const updateHint = 'To change a plant: plants update ID --name TEXT'
  * command is for this command, and any other is true for all.
  */
 const familiarWords: ReadonlyMap<string, string> = new Map([
-  ['describe', showHint],
+  ['apply', syncHint],
   ['edit', updateHint],
   ['find', searchHint],
   ['init', 'To create a store: plants import FILE, or in a database, plants stores init ADDRESS'],
@@ -26,9 +26,9 @@ const familiarWords: ReadonlyMap<string, string> = new Map([
   ['save', 'To save plants in a file: plants export FILE, or plants backup FILE'],
   ['search', searchHint],
   ['status', 'To check the store: plants doctor'],
+  ['sync', syncHint],
   ['undo', 'To go back: plants restore FILE, such as STORE.before-import-TIME'],
   ['upsert', 'To create or change plants: plants import FILE --if-exists update'],
-  ['view', showHint],
 
   ['--all', 'For all plants: plants list, or plants list | plants COMMAND -'],
   ['--csv', 'For CSV: plants list --output csv, or plants export plants.csv'],
@@ -38,7 +38,6 @@ const familiarWords: ReadonlyMap<string, string> = new Map([
   ['--force', 'To be asked nothing: --yes, or where there is none, --no-input'],
   ['--format', 'For another format: --output FORMAT, or for a file, the end of its name'],
   ['--id', 'Ids are arguments, as in: plants get 7 8'],
-  ['--jq', 'To use jq: plants list --output ndjson | jq .name'],
   ['--json', 'For output in JSON: --output json'],
   ['--name', 'To find plants by their names: plants list --search TEXT'],
   ['--offset', 'To skip plants: plants list --after ID'],
@@ -50,13 +49,15 @@ const familiarWords: ReadonlyMap<string, string> = new Map([
   ['create --json', jsonHint],
   ['delete --all', 'For all plants: plants list | plants delete - --yes'],
   ['import --csv', formatHint],
+  ['import --delete-missing', syncHint],
   ['import --force', changeExistingHint],
   ['import --id', columnsHint],
   ['import --json', formatHint],
+  ['import --mirror', syncHint],
   ['import --name', columnsHint],
   ['import --no-header', 'To name the columns of such a table: --columns id,name,tag'],
   ['import --overwrite', changeExistingHint],
-  ['import --tsv', formatHint],
+  ['import --replace', syncHint],
   ['list -n', 'For the first plants only: plants list --limit 10'],
   ['serve --listen', 'To choose an address: plants serve --host HOST --port PORT'],
   ['tokens create --name', 'To name a token: plants tokens create --note TEXT'],
