@@ -106,11 +106,12 @@ function addUpdatedIds(ids: Set<bigint>, outcomes: readonly Outcome[]): void {
 
 /** @returns undefined unless the import says how many plants of the store the list lacks */
 async function countPlantsToUpdate(
-  { plan }: ExaminedImport,
+  { plan, firstReader }: ExaminedImport,
   { store, isDirect }: ImportTarget,
 ): Promise<number | undefined> {
   const { ifExists, sync, inputs } = plan
-  if (ifExists !== 'update' || sync || !isDirect || !inputs.every(canBeReadTwice)) return undefined
+  const mayBeWhole = isDirect && !firstReader.isRejects && inputs.every(canBeReadTwice)
+  if (ifExists !== 'update' || sync || !mayBeWhole) return undefined
   return store && Number(await store.count())
 }
 

@@ -2,6 +2,7 @@
  * Chooses the hint of an import that has rejected records. Often all of them have one cause, and
  * then one option, or one change of the input, helps for all of them.
  */
+import { assertDefined } from '../../../errors.js'
 import type { ImportPlan } from '../../../import/inputs.js'
 import type { RejectedRecord, RejectionCause } from '../../../import/outcomes.js'
 import { syntaxHints } from '../../../plant/json-syntax.js'
@@ -13,45 +14,54 @@ export function findHintCause({ kind, rejectionCause }: RejectedRecord): HintCau
   return rejectionCause ?? (kind === 'conflict' ? 'conflict' : 'other')
 }
 
+interface HintOptions {
+  plan: ImportPlan
+  /** How many records were read, with those that were not rejected. */
+  recordCount: number
+  /** The file with the rejected records; undefined if there is none. */
+  rejects: string | undefined
+  /** Whether the input is a rejects file itself, which is only a part of a list. */
+  isRejectsFile: boolean
+}
+
 /**
  * Returns the advice for the most frequent cause. When it is followed, the next run has the advice
  * for the next cause.
  *
  * @param causeCounts how many records were rejected for each cause
- * @param recordCount how many records were read, with those that were not rejected
- * @param rejects the file with the rejected records; undefined if there is none
  */
 export function chooseOutcomeHint(
   causeCounts: ReadonlyMap<HintCause, number>,
-  recordCount: number,
-  rejects: string | undefined,
-  plan: ImportPlan,
+  { plan, recordCount, rejects, isRejectsFile }: HintOptions,
 ): string {
-  const greatestCount = Math.max(...causeCounts.values())
-  const causes = [...causeCounts.keys()].filter((key) => causeCounts.get(key) === greatestCount)
-  const cause = causes.find((key) => key !== 'other') ?? 'other'
-  // A few wrong ids among integers are mistakes in these records. Without their ids, all others
-  // would get new ones.
-  const wrongIdCount = (causeCounts.get('textId') ?? 0) + (causeCounts.get('formattedId') ?? 0)
-  const areIdsWrong = wrongIdCount * 2 > recordCount
-  const ignoringIds = plan.map.id
-    ? `put id= instead of id=${plan.map.id.join()}, and add --by-name`
-    : 'add --map id= and --by-name'
+  const cause = findMainCause(causeCounts)
   switch (cause) {
     case 'textId':
-      if (areIdsWrong) return `If the ids are no whole numbers, ${ignoringIds}`
-      return chooseOtherHint(rejects, plan)
-    case 'formattedId':
-      return areIdsWrong ? `${causeHints[cause]}, or ${ignoringIds}` : causeHints[cause]
+      // A few texts among integers are mistakes in these records. Without their ids, all others
+      // would get new ones. A rejects file has only the mistakes.
+      if (isRejectsFile || assertDefined(causeCounts.get(cause)) * 2 <= recordCount)
+        return chooseOtherHint(rejects, plan)
+      return plan.map.id
+        ? `If the ids are no whole numbers, put id= instead of id=${plan.map.id.join()}, and add --by-name`
+        : 'If the ids are no whole numbers, add --map id= and --by-name'
     case 'missingId':
-      if (plan.sync) return 'Write an id into each record, or add --by-name if the list has no ids'
+      if (plan.sync || isRejectsFile) return 'Write an id into each record'
       // The ids of the other records show that the list has ids.
-      return greatestCount < recordCount ? chooseOtherHint(rejects, plan) : causeHints[cause]
+      if (causeCounts.get(cause) !== recordCount) return chooseOtherHint(rejects, plan)
+      return causeHints[cause]
+    case 'conflict':
+      return plan.ifExists === 'same' ? causeHints[cause] : causeHints.generatedId
     case 'other':
       return chooseOtherHint(rejects, plan)
     default:
       return causeHints[cause]
   }
+}
+
+function findMainCause(causeCounts: ReadonlyMap<HintCause, number>): HintCause {
+  const greatestCount = Math.max(...causeCounts.values())
+  const causes = [...causeCounts.keys()].filter((key) => causeCounts.get(key) === greatestCount)
+  return causes.find((key) => key !== 'other') ?? 'other'
 }
 
 /**

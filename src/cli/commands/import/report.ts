@@ -236,7 +236,9 @@ export class ImportReport {
     const message = `Rejected ${formatPlantCount(rejectedCount)}${this.#describeUnlisted()}${outcomeClause}`
     const recordCount = countFinishedRecords(this.counts)
     const rejects = this.#findRejectsPath()
-    const hint = chooseOutcomeHint(this.#causeCounts, recordCount, rejects, this.#plan)
+    const isRejectsFile = this.#step?.reader.isRejects === true
+    const options = { plan: this.#plan, recordCount, rejects, isRejectsFile }
+    const hint = chooseOutcomeHint(this.#causeCounts, options)
     throw new PlantsError('incomplete', message, { hint })
   }
 
@@ -304,7 +306,7 @@ function describeUndo(command: string): string {
 
 function describeMissing(count: number): string {
   const fact = `The list lacks ${formatPlantCount(count)} of the store`
-  return `${fact}. To make the store equal to the list, use --sync instead of --if-exists update`
+  return `${fact}. If it has all plants, --sync instead of --if-exists update deletes the others`
 }
 
 function describeEmptyInput({ inputs: [first, ...others] }: ImportPlan): string {
