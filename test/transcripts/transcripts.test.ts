@@ -10,6 +10,7 @@ const withPaths = [
   'auth.txt',
   'config.txt',
   'database.txt',
+  'import-sync.txt',
   'import.txt',
   'stores.txt',
   'usage.txt',
@@ -101,7 +102,7 @@ async function runLine(line: string, isTerminal: boolean, sandbox: Sandbox): Pro
     .replace(/HOME[\\\w.-]+/g, (path) => path.replaceAll(/\\+/g, '/')) // on Windows
     .replaceAll(': mkdir HOME', ': mkdir -p HOME') // on Windows
     .replaceAll('\u001b', '^[')
-    .replace(/\d{4}-\d\d-\d\dT[\d:.]{8,12}Z/g, 'TIME')
+    .replace(/\d{4}-\d\d-\d\dT[\d:.]{8,12}Z|\d{8}T\d{6}Z/g, 'TIME')
     .replace(/\d{4}-\d\d-\d\d at \d\d:\d\d UTC/g, 'TIME')
   const shownCode = code === 0 ? [] : [`[${code}]`]
   return [...(stable === '' ? [] : stable.replace(/\n$/, '').split('\n')), ...shownCode]

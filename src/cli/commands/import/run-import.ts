@@ -57,7 +57,7 @@ function assertMayDelete({ sync, yes, dryRun }: ImportPlan, context: CommandCont
   if (!sync || yes || dryRun || context.mayAsk) return
   throw createUsageError(
     '--sync deletes the plants that are not in the list, and requires confirmation',
-    'To see them, add --dry-run. To delete them, add --yes',
+    'Add --dry-run to see them, then --yes to delete them',
   )
 }
 
