@@ -75,7 +75,8 @@ export class Matches {
     if (!this.#repeatedIds.has(id)) return false
     const first = this.#repeatedIds.get(id)
     if (!first) this.#repeatedIds.set(id, record)
-    return first !== undefined && (first.name !== record.name || first.tag !== record.tag)
+    if (!first) return false
+    return first.name !== record.name || (first.tag ?? null) !== (record.tag ?? null)
   }
 
   isMatched(record: number): boolean {
@@ -129,6 +130,8 @@ export class RecordMatcher {
   readonly #otherPlants: StoredPlant[] = []
   #greatestId: bigint | undefined
   #hasTags = false
+  /** Whether a record with an id has an empty tag. */
+  #hasEmptyTags = false
   #repeatedCount = 0
   /** How many records the inputs have. */
   recordCount = 0
@@ -157,6 +160,7 @@ export class RecordMatcher {
     } else if (this.#claimedIds.has(id)) {
       if (sync) this.#repeatedIds.add(id)
     } else {
+      if (tag === null) this.#hasEmptyTags = true
       const isComplete = typeof name === 'string' && (typeof tag === 'string' || tag == null)
       this.#claimedIds.set(id, isComplete ? this.#addKey(name, tag ?? undefined) : -1)
     }
@@ -210,9 +214,11 @@ export class RecordMatcher {
   #matchEqual(plant: StoredPlant, matches: Matches): void {
     const { id, name } = plant
     this.#raiseGreatestId(id)
-    const key = this.#findKey(plant)
+    const key = this.#findKey(plant, this.#hasTags)
     if (this.#isClaimed(plant)) {
-      if (key !== undefined && key === this.#claimedIds.get(id)) matches.equalIds.add(id)
+      // An empty cell of a record with an id removes the tag.
+      const ownKey = this.#hasEmptyTags ? this.#findKey(plant, true) : key
+      if (ownKey !== undefined && ownKey === this.#claimedIds.get(id)) matches.equalIds.add(id)
       return
     }
     const record = key === undefined ? undefined : this.#takeEqual(key)
@@ -233,9 +239,9 @@ export class RecordMatcher {
   }
 
   /** Finds the numbers of the name and the tag of a plant, if records have them. */
-  #findKey({ name, tag }: StoredPlant): number | undefined {
+  #findKey({ name, tag }: StoredPlant, comparesTags: boolean): number | undefined {
     const nameNumber = this.#names.get(name)
-    const tagNumber = this.#findTag(tag)
+    const tagNumber = this.#tags.get(comparesTags ? tag : undefined)
     if (nameNumber === undefined || tagNumber === undefined) return undefined
     return joinNumbers(nameNumber, tagNumber)
   }

@@ -34,7 +34,7 @@ test.for(['service', 'database (needs PostgreSQL)'])(
     }
     const plants = async () => (await user.run('export -o ndjson')).out
     const flags = '--if-exists update'
-    expect(await imported(flags)).toEqual({ code: 0, created: 2, updated: 1, skipped: 1 })
+    expect(await imported(flags)).toMatchObject({ code: 0, created: 2, updated: 1, skipped: 1 })
     const now =
       stored.replace(',"tag":"Baum"', '') +
       buildPlantLine(10, 'Ahorn', 'Baum') +

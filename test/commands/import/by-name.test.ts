@@ -43,7 +43,7 @@ test.each([
       user.write('list', text)
       const run = async (more: string) => {
         const all = `${isPiped ? '-' : 'list'} --format ${format} ${flags}${more}`
-        const { err: _, ...result } = await user.import(all, text)
+        const { err: _, missing: __, ...result } = await user.import(all, text)
         return result
       }
       const counts = matchAll(model, list, policy, format === 'csv')

@@ -132,6 +132,14 @@ describe('a record without a tag', () => {
   })
 })
 
+test('an empty cell removes the tag of a plant, if all are empty, too', async () => {
+  await importFirstMonth()
+  const rows = firstMonth.slice(1).map((row) => row.replace(/[^,]*$/, ''))
+  write('list.csv', [header, ...rows, '4,Sage'])
+  expect(await user.import('list.csv --sync --yes')).toMatchObject({ code: 0, updated: 4 })
+  expect(await list()).toEqual([header, ...rows])
+})
+
 test('an export into another store and back changes nothing', async () => {
   await importFirstMonth()
   await user.run('export list.ndjson')

@@ -12,6 +12,8 @@ interface Counts {
   updated?: number
   skipped?: number
   unknown?: number
+  deleted?: number
+  missing?: number
   rejected?: Record<number, number>
 }
 
