@@ -18,16 +18,18 @@ import type { Io } from '../platform/io.js'
 import { checkSignal } from '../platform/runtime.js'
 import { type Change, type Outcome, toError } from '../stores/change.js'
 import type { Store } from '../stores/store.js'
-import { assertUnchanged, type ImportPlan, type InputReader, openInput } from './inputs.js'
-import { mapRecords } from './map.js'
-import type { Matches } from './match.js'
-import { InputNotes } from './notes.js'
 import {
   addDeletion,
   addOutcomes,
   type Counts,
   countRejectedRecords,
   createCounts,
+} from './counts.js'
+import { assertUnchanged, type ImportPlan, type InputReader, openInput } from './inputs.js'
+import { mapRecords } from './map.js'
+import type { Matches } from './match.js'
+import { InputNotes } from './notes.js'
+import {
   findRejections,
   isAnswered,
   isChange,

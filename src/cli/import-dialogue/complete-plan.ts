@@ -12,8 +12,8 @@
  * asks no questions, and asks whether to import. Nothing is stored before this last answer.
  */
 import type { PlantsError } from '../../errors.js'
+import { countStoredRecords } from '../../import/counts.js'
 import type { ImportPlan } from '../../import/inputs.js'
-import { countStoredRecords } from '../../import/outcomes.js'
 import type { CommandContext } from '../context.js'
 import { applyAnswers, type ImportAnswers, sampleInput } from './answers.js'
 import { askForColumns } from './ask-columns.js'

@@ -3,7 +3,7 @@ import {
   countFinishedRecords,
   countRejectedRecords,
   countStoredRecords,
-} from '../../import/outcomes.js'
+} from '../../import/counts.js'
 import { formatPlantCount, groupDigits } from '../../plant/plant.js'
 
 /** What an import would do. */

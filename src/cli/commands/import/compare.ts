@@ -1,7 +1,7 @@
 /* Compares a list with the store, before a person is asked what to do with plants that exist. */
 import { PlantsError } from '../../../errors.js'
+import { type Counts, countRejectedRecords, createCounts } from '../../../import/counts.js'
 import type { ImportPlan } from '../../../import/inputs.js'
-import { type Counts, countRejectedRecords, createCounts } from '../../../import/outcomes.js'
 import { importRecords } from '../../../import/run.js'
 import type { Io } from '../../../platform/io.js'
 import type { CommandContext } from '../../context.js'

@@ -1,5 +1,6 @@
 /* Examines the inputs of an import, and writes their records to a target. */
 import { assertDefined, createInputError } from '../../../errors.js'
+import { countRejectedRecords } from '../../../import/counts.js'
 import {
   canBeReadTwice,
   examineInputs,
@@ -8,7 +9,6 @@ import {
   openInput,
 } from '../../../import/inputs.js'
 import type { Matches, RecordMatcher } from '../../../import/match.js'
-import { countRejectedRecords } from '../../../import/outcomes.js'
 import { assertRejectsName, type RejectsFile } from '../../../import/rejects.js'
 import { importRecords } from '../../../import/run.js'
 import type { Io } from '../../../platform/io.js'

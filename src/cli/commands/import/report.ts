@@ -1,12 +1,12 @@
 import { assertDefined, PlantsError } from '../../../errors.js'
-import type { ImportPlan } from '../../../import/inputs.js'
 import {
   type Counts,
   countFinishedRecords,
   countRejectedRecords,
   countStoredRecords,
   createCounts,
-} from '../../../import/outcomes.js'
+} from '../../../import/counts.js'
+import type { ImportPlan } from '../../../import/inputs.js'
 import type { RejectsFile } from '../../../import/rejects.js'
 import type { ImportStep } from '../../../import/run.js'
 import { describeIgnoredFields, ignoreClosedPipe } from '../../../output/output.js'
