@@ -21,7 +21,7 @@ export const errorKinds = {
   forbidden: { error: 403, exitCode: 3 }, // the token is accepted, but lacks the right
   rejected: { error: 400, exitCode: 1 }, // a service answered with a 4xx status
   notFound: { error: 404, exitCode: 1 },
-  conflict: { error: 409, exitCode: 1 }, // a plant with the id exists
+  conflict: { error: 409, exitCode: 1 }, // the plant is another one, or its id exists
   constraint: { error: 422, exitCode: 1 }, // a constraint that somebody added to the store
   checkFailed: { error: 500, exitCode: 1 }, // a check found a problem
   unavailable: { error: 503, exitCode: 4, isRetryable: true }, // not stored
@@ -32,7 +32,7 @@ export const errorKinds = {
   badResponse: { error: 502, exitCode: 5, isOutcomeUnknown: true },
   // A service received the plant and did not respond.
   noResponse: { error: 504, exitCode: 5, isOutcomeUnknown: true },
-  incomplete: { error: 422, exitCode: 6 }, // an import rejected some plants
+  incomplete: { error: 422, exitCode: 6 }, // an import rejected some plants, or kept some that --sync deletes
   internalError: { error: 500, exitCode: 70 },
   unwritable: { error: 500, exitCode: 74 }, // a file or stdout
   interrupted: { error: 500, exitCode: 130 }, // SIGINT, Ctrl-C, or "no" at a prompt

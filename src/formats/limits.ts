@@ -2,7 +2,7 @@ import { createInputError } from '../errors.js'
 import { maxDocumentBytes } from '../platform/text-files.js'
 
 export const maxRecordBytes = maxDocumentBytes
-/** A workbook and a JSON text are in memory as a whole, and must not be larger than 256 MiB. */
+/** A workbook, a JSON text and a kept pipe are in memory as a whole: at most 256 MiB each. */
 export const maxUnpackedBytes = 268_435_456
 
 /** Whether a record is larger than 1 MiB in UTF-8. Its bytes are counted only if it is long. */

@@ -148,6 +148,6 @@ export interface JsonValue {
 /** The header of a table is among its first rows. */
 export const maxHeadRows = 20
 
-/** A batch of rows or values, or a chunk, is full at so many records, or UTF-16 units of them. */
+/** A chunk whose ids ascend, or a batch of values, is full at so many records or UTF-16 units. */
 export const maxBatchRecords = 4000
 export const maxBatchCharacters = 260_000

@@ -1,6 +1,6 @@
 /*
  * What became of the records of a chunk: an outcome for each of them, made of the outcomes of the
- * changes, how many have which, and for which cause a record was rejected. If all records have one
+ * changes, and for which cause a record was rejected. If all records have one
  * cause, an option, or one change of the whole input, may help more than correcting each record.
  */
 import { assertDefined } from '../errors.js'
@@ -65,8 +65,8 @@ export interface RejectedRecord extends RecordProblem {
 }
 
 /**
- * Returns an outcome for each record of a chunk. A record that could not be mapped to a change is
- * rejected. Any other record has the outcome of its change.
+ * Returns an outcome for each record of a chunk. A record that was mapped to a reason is rejected,
+ * one that equals its plant is skipped, and any other has the outcome of its change.
  *
  * @param mappings for each record, what it leads to
  * @param outcomes the outcomes of the changes

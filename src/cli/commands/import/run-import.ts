@@ -3,7 +3,7 @@
  *
  * The inputs are opened and examined first, so that an error in the columns or the encoding of a
  * file is found before the store is opened or created. A quote that is not closed, or a row above
- * 1 MiB, is found only by the import itself. If an input has an error, a dialogue on a terminal may
+ * 1 MiB, is found only by the import itself, unless the list is matched with the store. If an input has an error, a dialogue on a terminal may
  * complete the options. Then the records are written to the target that `openTarget` has opened.
  */
 import { assertDefined, createUsageError, type PlantsError } from '../../../errors.js'
@@ -72,8 +72,8 @@ async function prepareRejectsFile(
 }
 
 /**
- * Opens the first input, and examines all inputs. If that fails on a terminal, or the first records
- * have no ids, a dialogue begins.
+ * Opens the first input, and examines all inputs. On a terminal, a dialogue begins if that fails, if
+ * the first records have no ids, if plants of the store differ from the list, or to confirm `--sync`.
  */
 async function openInputs(
   typedPlan: ImportPlan,
