@@ -20,6 +20,9 @@ import type { Connections } from './limit.js'
 /** A unit takes about 10 µs, so an iteration is blocked for 10 ms. */
 const maxFloodUnits = 1000
 
+/** libuv reads no more than this of a connection at once. */
+const maxReadBytes = 65_536
+
 export class Floods {
   readonly #connections: Connections
   /** The units of the current iteration of the event loop. */
@@ -32,8 +35,7 @@ export class Floods {
   #phase: 'reading' | 'pausing' | 'resuming' = 'reading'
   /** The connections that are held. A Set keeps its order, so the first one waits longest. */
   readonly #held = new Set<Connection>()
-  /** This changes from pause to pause. */
-  #putsLongestWaitFirst = true
+  #pauseCount = 0
   /** The units that connections have brought since the phase `reading`. */
   #broughtUnits = new WeakMap<Connection, number>()
 
@@ -43,6 +45,7 @@ export class Floods {
 
   /** Holds a new connection during a pause. */
   add(connection: Connection): void {
+    connection.socket.once('close', () => this.#held.delete(connection))
     if (this.#phase === 'reading') return
     // node:http usually reads bytes from the handle of the socket. With a listener for `data`, it
     // reads from the stream, which goes on receiving 64 KiB while it is paused. So their number
@@ -80,7 +83,7 @@ export class Floods {
 
   async #pauseAll(): Promise<void> {
     this.#phase = 'pausing'
-    this.#putsLongestWaitFirst = !this.#putsLongestWaitFirst
+    this.#pauseCount += 1
     for (const connection of this.#connections) this.#hold(connection)
     await nextIteration()
     await this.#connections.waitUntilAllAccepted()
@@ -90,37 +93,40 @@ export class Floods {
 
   /**
    * Releases 1, 2, 4 and so on of the held connections, a batch in each iteration of the event
-   * loop. While a batch is read, all later ones are still held. So even if the batch brings another
-   * flood, its connections have made progress. That flood begins the next pause, which calls this
-   * method for the remaining connections, so the current call ends.
+   * loop. A batch ends at 64 KiB that wait in streams. While it is read, all later ones are still
+   * held. So even if it brings another flood, its connections have made progress. That flood begins
+   * the next pause, which calls this method for the remaining connections, so the current call ends.
+   *
+   * Those come first that have sent least, so that a flood delays nobody else. But every fourth
+   * pause begins with the connection that waits longest, so that each has its turn whatever the
+   * others send.
    */
   async #resumeInBatches(): Promise<void> {
     for (let size = 1; this.#phase === 'resuming'; size *= 2) {
-      const batch = this.#listHeldConnections().slice(0, size)
-      if (batch.length === 0) {
+      if (this.#held.size === 0) {
         this.#phase = 'reading'
         this.#broughtUnits = new WeakMap()
         return
       }
-      for (const connection of batch) {
+      const takesLongestWait = size === 1 && this.#pauseCount % 4 === 0
+      const held = takesLongestWait ? [...this.#held] : this.#sortByLoad()
+      let waitingBytes = 0
+      for (const connection of held.slice(0, size)) {
+        waitingBytes += connection.socket.readableLength
         this.#held.delete(connection)
         connection.release('flood')
+        if (waitingBytes >= maxReadBytes) break
       }
       await nextIteration()
     }
   }
 
   /**
-   * Lists the held connections in the order in which they are released, and in which libuv then
-   * reads them. In every second pause, those that wait longest come first, so that each has its
-   * turn whatever the others send. In the other pauses, those come first that have sent least, so
-   * that a flood delays nobody else. Of equal ones, those with an accepted token come first, then
-   * the newest.
+   * Sorts the held connections by what they have sent, the least first: of equal ones, those with
+   * an accepted token, then the newest. They are released, and libuv then reads them, in this order.
    */
-  #listHeldConnections(): Connection[] {
-    const held = [...this.#held].filter(({ socket }) => !socket.destroyed)
-    if (this.#putsLongestWaitFirst) return held
-    return held
+  #sortByLoad(): Connection[] {
+    return [...this.#held]
       .reverse()
       .map((connection) => ({ connection, rank: this.#rank(connection) }))
       .sort((left, right) => left.rank - right.rank)

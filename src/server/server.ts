@@ -66,7 +66,7 @@ export class HttpServer {
   readonly #log: HttpServerOptions['log']
   readonly #connections: Connections
   readonly #floods: Floods
-  #isDraining = false
+  isDraining = false
 
   constructor(handler: Handler, { limits, tls, log }: HttpServerOptions) {
     const { requestTimeoutMs, connectionLimit } = limits
@@ -118,10 +118,6 @@ export class HttpServer {
     )
   }
 
-  get isDraining(): boolean {
-    return this.#isDraining
-  }
-
   /**
    * Ends the server, whose responses say `Connection: close` from now on: it accepts connections
    * for a while, closes the port, closes each connection that has no request, and waits for the
@@ -132,7 +128,7 @@ export class HttpServer {
   async drain(timeoutMs: number): Promise<void> {
     const connections = this.#connections
     const endMs = performance.now() + timeoutMs
-    this.#isDraining = true
+    this.isDraining = true
     for (const { request } of connections) if (request) request.response.shouldKeepAlive = false
     await wait(Math.min(drainGraceMs, timeoutMs / 2))
     await connections.waitUntilAllAccepted()
@@ -161,7 +157,7 @@ export class HttpServer {
     const body = new Body(response, connection, countUnits)
     // After a request with Upgrade, node:http drops bytes of the next request, and the remaining
     // bytes could be taken for another request. So the connection is closed instead.
-    if (this.#isDraining || headers.upgrade !== undefined) response.shouldKeepAlive = false
+    if (this.isDraining || headers.upgrade !== undefined) response.shouldKeepAlive = false
     const receivedRequest = { connection, response, body, droppedCount: 0 }
     connection.request = receivedRequest
     response.on('close', () => this.#freeConnection(receivedRequest))

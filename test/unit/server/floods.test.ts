@@ -2,6 +2,7 @@ import { once } from 'node:events'
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 import { promisify } from 'node:util'
 import { expect, onTestFinished, test } from 'vitest'
+import { assertDefined } from '../../../src/errors.js'
 import { Floods } from '../../../src/server/floods.js'
 import { Connections } from '../../../src/server/limit.js'
 
@@ -41,12 +42,12 @@ test('what connections sent during a pause is passed on one after the other', as
     })
   }
   const readPerIteration: number[] = []
-  while (read.size < filled.length) {
+  for (let count = 0; count < 2000 && read.size < filled.length; count += 1) {
     const before = read.size
     await nextIteration()
     readPerIteration.push(read.size - before)
   }
-  expect(Math.max(...readPerIteration)).toBe(1)
+  expect([read.size, Math.max(...readPerIteration)]).toEqual([filled.length, 1])
 })
 
 test('after a pause, a connection whose token is revoked is read after those with accepted tokens', async () => {
@@ -63,4 +64,23 @@ test('after a pause, a connection whose token is revoked is read after those wit
   }
   await expect.poll(() => read.length).toBe(sockets.length)
   expect(read).toEqual(['accepted', 'revoked'])
+})
+
+test('after a flood, its connection is read after others, even if its token is accepted', async () => {
+  const [flooding, stranger] = await acceptConnections([Buffer.from('flood'), Buffer.from('new')])
+  const connections = new Connections(500, { warn: () => undefined })
+  const floods = new Floods(connections)
+  const read: string[] = []
+  const accept = (socket = assertDefined(flooding)) => {
+    const connection = connections.accept(socket, true)
+    floods.add(connection)
+    return connection
+  }
+  const connection = accept()
+  connection.setCaller({ isAccepted: () => true })
+  floods.countUnits(1000, connection)
+  accept(stranger)
+  for (const socket of [flooding, stranger]) socket?.once('data', (bytes) => read.push(`${bytes}`))
+  await expect.poll(() => read.length).toBe(2)
+  expect(read).toEqual(['new', 'flood'])
 })
