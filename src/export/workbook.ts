@@ -40,7 +40,7 @@ async function* writeSheet(pages: AsyncIterable<StoredPlant[]>): AsyncGenerator<
     let rows = ''
     for (const plant of page) {
       count += 1
-      if (count > maxPlants) throw createTooManyError(plant)
+      if (count > maxPlants) throw createUnfitError(plant.id, tooManyReason)
       rows += formatRow(plant, count + 1)
     }
     yield rows
@@ -71,17 +71,9 @@ function assertFieldFits(id: bigint, field: string, text: string): void {
 }
 
 function createUnfitError(id: bigint, reason: string): Error {
-  return createInputError(`Plant ${id} does not fit in a workbook: ${reason}`, anotherFormat)
+  const message = `Plant ${id} does not fit in a workbook: ${reason}`
+  return createInputError(message, 'Export to another format, such as .ndjson')
 }
-
-function createTooManyError({ id }: StoredPlant): Error {
-  return createInputError(
-    `Plant ${id} does not fit in a workbook: a sheet has at most ${groupDigits(maxPlants)} plants`,
-    anotherFormat,
-  )
-}
-
-const anotherFormat = 'Export to another format, such as .ndjson'
 
 /**
  * Formats a cell with a text. Its type keeps a spreadsheet from reading more into it: `=1+1` does
@@ -120,6 +112,7 @@ const everySpecial = RegExp(special, 'g')
 const maxCellLength = 32_767
 /** Excel allows 1,048,576 rows in a sheet, of which one is the header. */
 const maxPlants = 1_048_575
+const tooManyReason = `a sheet has at most ${groupDigits(maxPlants)} plants`
 /** A spreadsheet keeps 15 digits of a number, so an id with more of them is written as a text. */
 const minInexactId = 10n ** 15n
 
