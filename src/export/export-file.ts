@@ -22,7 +22,6 @@ import {
 import { shorten } from '../platform/escape.js'
 import { parseFileEnding, spreadsheetEndings } from '../platform/file-names.js'
 import { resolveLink, statIfExists } from '../platform/files.js'
-import type { ExportBlock } from './encode.js'
 
 /**
  * Chooses the format by the ending of the file name, unless one is chosen: `plants.csv.gz` is CSV.
@@ -58,22 +57,15 @@ export function explainOtherEnding(name: string, format: FileFormat): string | u
 
 const otherFileHint = 'Choose another file'
 
-/** Writes a file as a whole or not at all, and returns how many plants and bytes it has. */
+/** Writes a file as a whole or not at all, and returns how many bytes it has. */
 export async function exportFile(
   path: string,
-  parts: AsyncIterable<ExportBlock>,
+  content: AsyncIterable<string | Uint8Array>,
   signal: AbortSignal,
-): Promise<{ plants: number; bytes: number }> {
+): Promise<number> {
   let file: AtomicFile | undefined
   let target = path
-  let plants = 0
-  async function* readContents(): AsyncGenerator<string | Uint8Array> {
-    for await (const { length, content } of parts) {
-      yield content
-      plants += length
-    }
-  }
-  const encoded = Readable.from(readContents())
+  const encoded = Readable.from(content)
   try {
     const oldStats = statIfExists(path)
     target = resolveLink(path)
@@ -88,7 +80,7 @@ export async function exportFile(
     await pipeline([encoded, ...packing, out], { signal })
     signal.throwIfAborted()
     file?.commit(oldStats)
-    return { plants, bytes: out.bytesWritten }
+    return out.bytesWritten
   } catch (error) {
     signal.throwIfAborted()
     // The reader of a pipe wants no more. That is not a failure to write.

@@ -74,20 +74,3 @@ function formatDuration(seconds: number): string {
   if (minutes < 60) return `${minutes} min ${wholeSeconds % 60} s`
   return `${Math.floor(minutes / 60)} h ${minutes % 60} min`
 }
-
-/** Yields the same pages, and shows how many plants were taken: the length of a page. */
-export async function* showProgress<Page extends { length: number }>(
-  pages: AsyncIterable<Page>,
-  progress: Progress,
-): AsyncGenerator<Page> {
-  let done = 0
-  try {
-    for await (const page of pages) {
-      yield page
-      done += page.length
-      progress.show({ done })
-    }
-  } finally {
-    await progress.clear()
-  }
-}

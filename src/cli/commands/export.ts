@@ -6,11 +6,11 @@ import {
   parseFilePath,
 } from '../../config/option-values.js'
 import { createUsageError, fileInFolderHint } from '../../errors.js'
-import { type ExportBlock, encodePlants } from '../../export/encode.js'
+import { encodePlants } from '../../export/encode.js'
 import { type FileFormat, type FormatName, formatNames } from '../../formats/write.js'
 import { quoteIfNeeded, writeStdout } from '../../output/output.js'
-import { Progress, showProgress } from '../../output/progress.js'
-import { formatPlantCount } from '../../plant/plant.js'
+import { Progress } from '../../output/progress.js'
+import { formatPlantCount, type StoredPlant } from '../../plant/plant.js'
 import {
   assertOwnFile,
   findDescriptor,
@@ -62,9 +62,27 @@ async function exportPlants(name = '-', options: ExportOptions, io: Io): Promise
     // On a terminal, the plants themselves are the progress.
     const showsProgress = context.reporter.showsProgress && (!isStdout || !io.stdout.isTerminal)
     const progress = new Progress(io, showsProgress)
-    const pages = showProgress(encodePlants(store, options, format), progress)
-    if (file) await writeFile(file, pages, context)
-    else await printPages(pages, format, io)
+    let plants = 0
+    async function* readPages(): AsyncGenerator<StoredPlant[]> {
+      try {
+        for await (const page of store?.read(options) ?? []) {
+          yield page
+          plants += page.length
+          progress.show({ done: plants })
+        }
+      } finally {
+        await progress.clear()
+      }
+    }
+    const content = encodePlants(readPages(), format)
+    if (!file) return await printContent(content, format, io)
+    const { exportFile } = await import('../../export/export-file.js')
+    const bytes = await exportFile(file.path, content, io.getStopSignal())
+    const sentence = `Exported ${formatPlantCount(plants)} to ${file.name}`
+    // With --output csv, the file has CSV. Its number of plants is printed as JSON.
+    const outcomeFormat = context.output === 'text' ? 'text' : 'json'
+    const fields = { file: file.path, plants, bytes }
+    await context.printOutcome(fields, sentence, { format: outcomeFormat })
   } finally {
     await store?.close()
   }
@@ -148,34 +166,17 @@ function findDocumentFormat({ output }: CommandContext): FormatName {
 }
 
 /**
- * Prints pages. The name of a plant may contain control characters, which could change the
+ * Prints the plants. The name of a plant may contain control characters, which could change the
  * terminal. JSON escapes them, and CSV and TSV do not.
  */
-async function printPages(
-  pages: AsyncIterable<ExportBlock>,
+async function printContent(
+  blocks: AsyncIterable<string | Uint8Array>,
   format: FileFormat,
   io: Io,
 ): Promise<void> {
   const needsEscapes = io.stdout.isTerminal && (format === 'csv' || format === 'tsv')
-  for await (const { content } of pages)
-    await writeStdout(io, needsEscapes ? escapeControlCharsInLines(toText(content)) : content)
-}
-
-function toText(content: string | Uint8Array): string {
-  return typeof content === 'string' ? content : Buffer.from(content).toString()
-}
-
-async function writeFile(
-  { path, name }: ExportFile,
-  pages: AsyncIterable<ExportBlock>,
-  context: CommandContext,
-): Promise<void> {
-  const { exportFile } = await import('../../export/export-file.js')
-  const { plants, bytes } = await exportFile(path, pages, context.io.getStopSignal())
-  const sentence = `Exported ${formatPlantCount(plants)} to ${name}`
-  // With --output csv, the file has CSV. Its number of plants is printed as JSON.
-  const format = context.output === 'text' ? 'text' : 'json'
-  await context.printOutcome({ file: path, plants, bytes }, sentence, { format })
+  for await (const block of blocks)
+    await writeStdout(io, needsEscapes ? escapeControlCharsInLines(String(block)) : block)
 }
 
 async function confirmReplacement(name: string, context: CommandContext): Promise<void> {
