@@ -24,6 +24,7 @@ import { findKind } from '../../stores/kinds.js'
 import type { PlantsCommand } from '../command.js'
 import { CommandContext } from '../context.js'
 import { addQuery, type QueryOptions } from '../options.js'
+import { confirmReplacement } from './backup.js'
 
 interface ExportOptions extends QueryOptions {
   yes?: true
@@ -127,7 +128,8 @@ async function prepareFile(
   const isFormatChosen = options.output !== undefined || isDevice
   const chosenFormat = isFormatChosen ? findDocumentFormat(context) : undefined
   const format = chooseFileFormat(name, chosenFormat)
-  if (oldStats && !isDevice && !options.yes) await confirmReplacement(quotedName, context)
+  if (oldStats && !isDevice && !options.yes)
+    await confirmReplacement(`${quotedName} already exists`, context)
   const warning = chosenFormat && explainOtherEnding(name, chosenFormat)
   if (warning && !isDevice) await context.warn(warning, 'warning')
   return { path, name: quotedName, format }
@@ -177,9 +179,4 @@ async function printContent(
   const needsEscapes = io.stdout.isTerminal && (format === 'csv' || format === 'tsv')
   for await (const block of blocks)
     await writeStdout(io, needsEscapes ? escapeControlCharsInLines(String(block)) : block)
-}
-
-async function confirmReplacement(name: string, context: CommandContext): Promise<void> {
-  if (!context.mayAsk) throw createUsageError(`${name} already exists`, 'To replace it, add --yes')
-  await context.confirm(`${name} already exists. Replace it?`, 'Nothing was exported')
 }
