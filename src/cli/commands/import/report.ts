@@ -306,7 +306,7 @@ function describeUndo(command: string): string {
 
 function describeMissing(count: number): string {
   const fact = `The list lacks ${formatPlantCount(count)} of the store`
-  return `${fact}. If it has all plants, --sync instead of --if-exists update deletes the others`
+  return `${fact}. To delete what it lacks, use --sync instead of --if-exists update`
 }
 
 function describeEmptyInput({ inputs: [first, ...others] }: ImportPlan): string {
