@@ -122,7 +122,7 @@ export class RecordMatcher {
   readonly #nextEqual: number[] = []
   /** Without `update`, the ids of records with their names. */
   readonly #claims = new Set<string>()
-  /** With `update`, the ids of records, and the name and the tag of the first record of each. */
+  /** With `update`, the ids of records, and the name and the tag that all records of an id have. */
   readonly #claimedIds = new Map<bigint, number>()
   /** The ids that occur more than once. */
   readonly #repeatedIds = new Set<bigint>()
@@ -157,13 +157,16 @@ export class RecordMatcher {
     const { ifExists, sync } = this.#options
     if (ifExists !== 'update') {
       if (typeof name === 'string') this.#claims.add(formatClaim(id, name))
-    } else if (this.#claimedIds.has(id)) {
-      if (sync) this.#repeatedIds.add(id)
-    } else {
-      if (tag === null) this.#hasEmptyTags = true
-      const isComplete = typeof name === 'string' && (typeof tag === 'string' || tag == null)
-      this.#claimedIds.set(id, isComplete ? this.#addKey(name, tag ?? undefined) : -1)
+      return
     }
+    if (tag === null) this.#hasEmptyTags = true
+    const isComplete = typeof name === 'string' && (typeof tag === 'string' || tag == null)
+    const key = isComplete ? this.#addKey(name, tag ?? undefined) : noKey
+    const firstKey = this.#claimedIds.get(id)
+    if (firstKey !== undefined && sync) this.#repeatedIds.add(id)
+    // If a plant equals one of two records, the other one changes it.
+    const isDifferent = firstKey !== undefined && firstKey !== key
+    this.#claimedIds.set(id, isDifferent ? noKey : key)
   }
 
   #isClaimed({ id, name }: StoredPlant): boolean {
@@ -313,6 +316,9 @@ export function parseWithoutId(
   if (problems.has(index) || (ids[index] ?? null) !== null) return undefined
   return parsePlant({ id: 0n, name: names[index], tag: tags[index] ?? undefined })
 }
+
+/** The key of a name and a tag that no plant has. */
+const noKey = -1
 
 function formatClaim(id: bigint, name: string): string {
   return `${id} ${foldName(name)}`
