@@ -8,7 +8,7 @@ import { buildPlantLine, ImportSandbox } from '../helpers/sandbox/import-sandbox
 import { buildSqliteOptions, createFileAddress } from '../helpers/sandbox/store.js'
 import { serveFile, serveInProcess, token } from '../helpers/scripted-server/service.js'
 
-// How names are found is shown with a file: test/commands/import/by-name.test.ts.
+// How names are found is shown with a file: test/commands/import/random-months.test.ts.
 
 const stored =
   buildPlantLine(5, 'Hortensie', 'Busch') +

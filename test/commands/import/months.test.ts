@@ -2,7 +2,7 @@ import { beforeEach, describe, expect, test } from 'vitest'
 import { ImportSandbox } from '../../helpers/sandbox/import-sandbox.js'
 
 // A list comes again each month. Which plant each record stands for is tested with random lists in
-// by-name.test.ts; these are lists as people have them.
+// random-months.test.ts; these are lists as people have them.
 
 let user: ImportSandbox
 
