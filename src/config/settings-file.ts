@@ -15,7 +15,7 @@ import {
 import type { Io } from '../platform/io.js'
 import { quoteWord } from '../platform/shell.js'
 import type { SavedSettings } from './settings-schema.js'
-import { parseSettings } from './settings-text.js'
+import { explainInvalidSettings, parseSettings } from './settings-text.js'
 
 export interface SettingsFile {
   /** The absolute path of the file, which need not exist. */
@@ -49,9 +49,8 @@ export async function readSettings(io: Io): Promise<SettingsFile> {
   assertOnlyOwnerWrites(path, stats)
   const savedSettings = parseSettings(bytes)
   if (savedSettings === undefined) {
-    const { explainInvalidSettings } = await import('./explain-settings.js')
     throw createInputError(
-      `The settings in ${path} are ${explainInvalidSettings(bytes)}`,
+      `The settings in ${path} are ${await explainInvalidSettings(bytes)}`,
       'Correct the file, or move it to another place',
     )
   }
