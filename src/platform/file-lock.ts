@@ -1,8 +1,8 @@
 /*
- * Locks between the processes of this machine, for settings and imports. Node.js cannot lock a
- * file. A lock that is the existence of a file would stay after a kill, and the next process would
- * have to guess how old it is. So this uses SQLite, which locks files with the locks of the system.
- * The system releases them when the process ends: see docs/design/decisions.md.
+ * Locks between the processes of this machine, for the settings. Node.js cannot lock a file. A lock
+ * that is the existence of a file would stay after a kill, and the next process would have to guess
+ * how old it is. So this uses SQLite, which locks files with the locks of the system. The system
+ * releases them when the process ends: see docs/design/decisions.md.
  */
 import { closeSync, existsSync, openSync } from 'node:fs'
 import { PlantsError } from '../errors.js'
