@@ -4,9 +4,9 @@
  * same meaning, and then the import runs like any other.
  *
  * It asks what to do with plants that the store has already only if they differ from the list, or
- * if the list lacks some of them. It asks for columns only if the import could not open the files, or found no id in the first
- * records. So it asks for nothing that an import finds by itself. If no answer helps, the import
- * ends as it would without the dialogue.
+ * if the list lacks some of them. It asks for columns only if the import could not open the files,
+ * or found no id in the first records. So it asks for nothing that an import finds by itself. If no
+ * answer helps, the import ends as it would without the dialogue.
  *
  * At its end, a dry run shows what the import would do. The dialogue then shows the command that
  * asks no questions, and asks whether to import. Nothing is stored before this last answer.
