@@ -103,7 +103,7 @@ export async function askToImport(message: string, initial: 'yes' | 'no', io: Io
   // A person who types "no" selects this. Otherwise Enter would take the answer above, yes.
   const no = { value: 'no', name: 'No' }
   const answer = await askToChoose({ message, choices: [yes, no], initial }, io)
-  if (answer === 'no') throw createStoppedError()
+  if (answer === 'no') throw new PlantsError('interrupted', 'Stopped, nothing was imported')
 }
 
 /**
@@ -112,8 +112,4 @@ export async function askToImport(message: string, initial: 'yes' | 'no', io: Io
  */
 export async function showLines(lines: readonly string[], io: Io): Promise<void> {
   await io.stderr.log(lines.map((line) => `${toPrintable(line, io)}\n`).join(''))
-}
-
-function createStoppedError(): PlantsError {
-  return new PlantsError('interrupted', 'Stopped, nothing was imported')
 }
