@@ -119,11 +119,13 @@ interface CopyContext extends OpenContext {
 
 export interface ImportCopy {
   /**
-   * Gives the copy its name, and deletes the oldest copies of the store.
+   * Gives the copy its name.
    *
    * @returns the path
    */
   keep(): string
+  /** Deletes all but the newest copies of the store. */
+  deleteOlder(): void
   /** Deletes the copy, under whichever name. */
   discard(): void
 }

@@ -54,7 +54,11 @@ test('the newest five copies of a store are kept, and those of other stores', as
   others.push(`plants.db.before-import-20200101T000000Z.${ending}`) // the copy of a copy
   for (const name of others) user.write(join(user.data, name), '')
   const paths: string[] = []
-  for (const second of [0, 1, 2, 3, 4, 4, 5]) paths.push((await copyAt(second))?.keep() ?? '')
+  for (const second of [0, 1, 2, 3, 4, 4, 5]) {
+    const copy = await copyAt(second)
+    paths.push(copy?.keep() ?? '')
+    copy?.deleteOlder()
+  }
   expect(new Set(paths).size).toBe(7)
   const copies = listCopies().map((name) => join(user.data, name))
   expect(copies.toSorted()).toEqual(
@@ -66,7 +70,11 @@ test.skipIf(!isRoot)('the files of another user stay beside five copies (needs r
   const name = 'plants.db.before-import-20200101T000000Z'
   user.write(join(user.data, name), '')
   fs.chownSync(join(user.data, name), stranger, stranger)
-  for (const second of [0, 1, 2, 3, 4, 5]) (await copyAt(second))?.keep()
+  for (const second of [0, 1, 2, 3, 4, 5]) {
+    const copy = await copyAt(second)
+    copy?.keep()
+    copy?.deleteOlder()
+  }
   expect(listCopies()).toHaveLength(6)
   expect(listCopies()).toContain(name)
 })

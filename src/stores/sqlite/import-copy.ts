@@ -43,10 +43,9 @@ export async function copyBeforeImport(
     }
     discard()
     file = path
-    deleteOldCopies(`${beginning}-`)
     return path
   }
-  return { keep, discard }
+  return { keep, deleteOlder: () => deleteOldCopies(`${beginning}-`), discard }
 }
 
 /** Keeps what another user has put there, and what cannot be deleted. */

@@ -1,3 +1,4 @@
+import { readdirSync } from 'node:fs'
 import { beforeEach, describe, expect, test } from 'vitest'
 import { ImportSandbox } from '../../helpers/sandbox/import-sandbox.js'
 import { queryFile } from '../../helpers/sandbox/sqlite-file.js'
@@ -172,6 +173,13 @@ describe('an import with --if-exists update says what the list lacks', () => {
     expect(err).toContain('--sync')
   })
 
+  test('if a new plant is in it twice', async () => {
+    await importFirstMonth()
+    write('list.csv', [...secondMonth, '5,Thyme,Pots'])
+    const counts = await user.import('list.csv --if-exists update')
+    expect(counts).toMatchObject({ code: 0, created: 1, missing: 1 })
+  })
+
   test('by the names of plants', async () => {
     write('list.csv', ['name', 'Lavender', 'Rose', 'Mint'])
     await user.import('list.csv --by-name')
@@ -190,4 +198,22 @@ describe('an import with --if-exists update says what the list lacks', () => {
     expect(counts).not.toHaveProperty('missing')
     expect(err).not.toContain('--sync')
   })
+})
+
+test('an import that changes nothing deletes no older copy', async () => {
+  await importFirstMonth()
+  const listCopies = () => readdirSync(user.data).filter((name) => name.includes('.before-import-'))
+  for (const bed of ['a', 'b', 'c', 'd', 'e']) {
+    write('list.csv', [header, `1,Lavender,${bed}`])
+    await user.import('list.csv --sync --yes')
+  }
+  const copies = listCopies()
+  expect(copies).toHaveLength(5)
+  queryFile(
+    user.store,
+    "CREATE TRIGGER no BEFORE UPDATE ON plants BEGIN SELECT RAISE(ABORT, 'no'); END",
+  )
+  write('list.csv', [header, '1,Lavender,f'])
+  expect(await user.import('list.csv --sync --yes')).toMatchObject({ code: 6 })
+  expect(listCopies()).toEqual(copies)
 })

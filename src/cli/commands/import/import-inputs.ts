@@ -71,19 +71,17 @@ export async function importInputs(
   const { plan, firstReader } = inputs
   const { maxRecords, write, transaction } = target
   const matches = await matchInputs(inputs, target, io)
-  const storeCount = await countPlantsToUpdate(inputs, target)
-  const updatedIds = new Set<bigint>()
+  const missingPlants = await createMissingCounter(inputs, target, matches)
   const importInto = async (writeChanges: Store['write']) => {
     const keepAndWrite = undo?.keepBefore(writeChanges, report) ?? writeChanges
     const parts = { plan, firstReader, matches, maxRecords, write: keepAndWrite, io }
     for await (const step of importRecords(parts)) {
       rejectsFile?.append(step.rejections, step.reader)
       await report.show(step)
-      if (!matches) addUpdatedIds(updatedIds, step.outcomes)
+      missingPlants?.add(step.outcomes)
     }
     report.isComplete = true
-    if (storeCount !== undefined)
-      report.noteMissing(matches?.missingCount ?? storeCount - updatedIds.size, storeCount)
+    if (missingPlants) report.noteMissing(missingPlants.count, missingPlants.storeCount)
   }
   try {
     if (plan.atomic)
@@ -100,19 +98,43 @@ export async function importInputs(
   }
 }
 
-function addUpdatedIds(ids: Set<bigint>, outcomes: readonly Outcome[]): void {
-  for (const outcome of outcomes) if (outcome.type === 'updated') ids.add(outcome.plant.id)
+/** Counts the plants of the store that a list lacks, of an import that changes the others. */
+class MissingCounter {
+  readonly storeCount: number
+  readonly #matchedCount: number | undefined
+  readonly #createdIds = new Set<bigint>()
+  readonly #updatedIds = new Set<bigint>()
+
+  /** @param matchedCount what the matcher has counted; undefined if the records were not matched */
+  constructor(storeCount: number, matchedCount: number | undefined) {
+    this.storeCount = storeCount
+    this.#matchedCount = matchedCount
+  }
+
+  get count(): number {
+    return this.#matchedCount ?? this.storeCount - this.#updatedIds.size
+  }
+
+  add(outcomes: readonly Outcome[]): void {
+    if (this.#matchedCount !== undefined) return
+    for (const outcome of outcomes) {
+      if (outcome.type === 'created') this.#createdIds.add(outcome.plant.id)
+      if (outcome.type !== 'updated' || this.#createdIds.has(outcome.plant.id)) continue
+      this.#updatedIds.add(outcome.plant.id)
+    }
+  }
 }
 
 /** @returns undefined unless the import says how many plants of the store the list lacks */
-async function countPlantsToUpdate(
+async function createMissingCounter(
   { plan, firstReader }: ExaminedImport,
   { store, isDirect }: ImportTarget,
-): Promise<number | undefined> {
+  matches: Matches | undefined,
+): Promise<MissingCounter | undefined> {
   const { ifExists, sync, inputs } = plan
   const mayBeWhole = isDirect && !firstReader.isRejects && inputs.every(canBeReadTwice)
   if (ifExists !== 'update' || sync || !mayBeWhole) return undefined
-  return store && Number(await store.count())
+  return store && new MissingCounter(Number(await store.count()), matches?.missingCount)
 }
 
 /** Finds the plants that the records stand for, before anything is written. */

@@ -47,7 +47,7 @@ export async function runImport(
     })
     report.assertComplete()
   } finally {
-    undo.discardUnneeded()
+    undo.finish()
     rejectsFile?.discard()
   }
 }

@@ -63,11 +63,16 @@ export class ImportUndo {
     await report.announceUndo(`plants restore ${quoteForShell(path)} --store ${store} --yes`)
   }
 
-  /** Deletes the copy of an import that did not begin, or has changed nothing. */
-  discardUnneeded(): void {
+  /**
+   * Deletes the copy of an import that did not begin, or has changed nothing. Any other copy takes
+   * the place of the oldest one.
+   */
+  finish(): void {
     const state = this.#state
-    const isUnneeded = state.name === 'kept' && !state.report.hasChangedStore
-    if (state.name === 'prepared' || isUnneeded) state.copy.discard()
+    if (state.name === 'noCopy') return
+    const isNeeded = state.name === 'kept' && state.report.hasChangedStore
+    if (isNeeded) state.copy.deleteOlder()
+    else state.copy.discard()
   }
 
   async #warnOfFailure(error: unknown): Promise<void> {
