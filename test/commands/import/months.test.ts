@@ -127,3 +127,22 @@ test('a rejects file is not matched, and the hint is to correct the list', async
   expect(await user.import('r.csv --by-name')).toMatchObject({ code: 2 })
   expect(await list()).toEqual(plants)
 })
+
+test('two lists that are imported by name one after the other are one list, unless one command has both', async () => {
+  user.write('north.csv', 'name,tag\nLavender,North\nLavender,North\nRose,North\n')
+  user.write('south.csv', 'name,tag\nLavender,South\nRose,North\n')
+  expect(await user.import('north.csv --by-name')).toMatchObject({ code: 0, created: 3 })
+  const second = await user.import('south.csv --by-name')
+  expect(second).toMatchObject({ code: 6, skipped: 1, rejected: { 409: 1 } })
+  const both = ['north.csv', 'south.csv', '--by-name', '--store', './both.db']
+  expect(await user.import(both)).toMatchObject({ code: 0, created: 5 })
+  expect(await user.import(both)).toMatchObject({ code: 0, skipped: 5 })
+})
+
+test('a file of corrections says nothing of --sync', async () => {
+  const plants = Array.from({ length: 300 }, (_, index) => `${index + 1},Plant ${index + 1}`)
+  await importTwice(['id,name', ...plants], '')
+  const result = await importTwice(['id,name', '7,Fern', '8,Iris', '9,Moss'], '--if-exists update')
+  expect(result).toMatchObject({ code: 0, updated: 3 })
+  expect(result.err).not.toContain('--sync')
+})

@@ -1,6 +1,10 @@
 import { readdirSync } from 'node:fs'
 import { beforeEach, describe, expect, test } from 'vitest'
-import { ImportSandbox } from '../../helpers/sandbox/import-sandbox.js'
+import { PlantsError } from '../../../src/errors.js'
+import { toWireJson } from '../../../src/plant/json.js'
+import { check, fc, generateNewPlant, generateText } from '../../helpers/expect/arbitraries.js'
+import { countPlants, ImportSandbox } from '../../helpers/sandbox/import-sandbox.js'
+import { parseObjects } from '../../helpers/sandbox/sandbox.js'
 import { queryFile } from '../../helpers/sandbox/sqlite-file.js'
 
 // The list is the store: test/contract/sync.test.ts has its usual month, in each kind of store.
@@ -32,6 +36,84 @@ describe('a dry run with --sync', () => {
     expect(dryRun).toMatchObject({ code: 0, dryRun: true, ...counts })
     expect(await list()).toEqual(firstMonth)
     expect(await user.import('list.csv --sync --yes')).toMatchObject({ code: 0, ...counts })
+  })
+})
+
+test('a dry run with --sync as NDJSON has a line for each change, the deletions last', async () => {
+  await importFirstMonth()
+  write('list.csv', secondMonth)
+  const { out } = await user.run('import list.csv --sync --dry-run -o ndjson')
+  const [summary, ...changes] = parseObjects(out).reverse()
+  expect(changes.reverse()).toEqual([
+    { change: 'create', id: 5, after: { id: 5, name: 'Thyme', tag: 'Herbs' } },
+    {
+      change: 'update',
+      id: 2,
+      before: { id: 2, name: 'Rose', tag: 'Pond' },
+      after: { id: 2, name: 'Rose', tag: 'North' },
+    },
+    {
+      change: 'update',
+      id: 4,
+      before: { id: 4, name: 'Sage', tag: 'Herbs' },
+      after: { id: 4, name: 'Salvia', tag: 'Herbs' },
+    },
+    { change: 'delete', id: 3, before: { id: 3, name: 'Mint', tag: 'Herbs' } },
+  ])
+  expect(summary).toMatchObject({ dryRun: true, created: 1, updated: 2, deleted: 1 })
+  expect(await list()).toEqual(firstMonth)
+})
+
+test('the first command that undoes a stopped and repeated import restores the first month', async () => {
+  await importFirstMonth()
+  await user.run('tokens create --note ci')
+  const tokens = (await user.run('tokens list')).out
+  // Behind two long rows, another chunk begins.
+  const rows = secondMonth.map((row) => (/^[15]/.test(row) ? row + ' '.repeat(600_000) : row))
+  write('list.csv', rows)
+  const stop = new AbortController()
+  const now = () => {
+    if (countPlants(user.store) > 4) stop.abort(new PlantsError('interrupted', 'Interrupted'))
+    return performance.now()
+  }
+  const first = await user.import('list.csv --sync --yes', undefined, { now, signal: stop.signal })
+  expect(first).toMatchObject({ code: 130, created: 1 })
+  expect(await list()).toHaveLength(firstMonth.length + 1)
+  const second = await user.import('list.csv --sync --yes')
+  expect(second).toMatchObject({ code: 0, updated: 2, deleted: 1 })
+  const [, undo = ''] = /To undo, .*: plants (restore .*)\n/.exec(first.err) ?? []
+  expect(await user.run(undo)).toMatchObject({ code: 0 })
+  expect(await list()).toEqual(firstMonth)
+  expect((await user.run('tokens list')).out).toBe(tokens)
+})
+
+test.each([
+  { format: 'ndjson', texts: generateText() },
+  {
+    format: 'csv',
+    texts: generateText()
+      .map((text) => text.trim())
+      .filter(Boolean),
+  },
+])('any plants, exported as $format, replace those of another store', async (row) => {
+  const plants = fc.uniqueArray(generateNewPlant(row.texts), {
+    selector: ({ id }) => id,
+    minLength: 1,
+    maxLength: 40,
+  })
+  await check(3, [plants, plants], async (newPlants, oldPlants) => {
+    user = new ImportSandbox()
+    const lines = (all: typeof newPlants) => all.map((plant) => `${toWireJson(plant)}\n`).join('')
+    await user.import('--format ndjson', lines(newPlants))
+    const file = `list.${row.format}`
+    await user.run(`export ${file}`)
+    const other = ['--store', './other.db']
+    await user.import(['--format', 'ndjson', ...other], lines(oldPlants))
+    expect(await user.import([file, '--sync', '--yes', ...other])).toMatchObject({ code: 0 })
+    const exported = (await user.run(['export', '-o', 'ndjson', ...other])).out
+    expect(exported).toBe((await user.run('export -o ndjson')).out)
+    const again = await user.import([file, '--sync', '--yes', ...other])
+    expect(again).toEqual({ code: 0, skipped: newPlants.length, err: '' })
   })
 })
 

@@ -64,6 +64,18 @@ describe('a service with the role of "Least privilege"', () => {
     expect((await user.run('count')).out).toBe('{"count":0}\n')
   })
 
+  test('imports no list with --sync, if it may do everything but delete', async () => {
+    const { database, role, url } = await freshRole()
+    await database.query(`GRANT UPDATE ON plant_store.plants TO ${role}`)
+    const user = new Sandbox()
+    Object.assign(user.env, database.env, { PLANTS_STORE: url })
+    user.write('list.csv', 'id,name\n1,Fern\n')
+    const { code, err } = await user.run('import list.csv --sync --yes')
+    expect([code, err]).toEqual([4, expect.stringContaining('delete plants')])
+    expect((await user.run('count')).out).toBe('0\n')
+    expect((await user.run('import list.csv --if-exists update')).code).toBe(0)
+  })
+
   test('creates no token, and the hint says that the owner can', async () => {
     const { database, url } = await freshRole()
     const env = { ...database.env, PLANTS_STORE: url }
