@@ -63,6 +63,14 @@ describe('a list whose names occur twice', () => {
   )
 })
 
+test('a plant that is spelled otherwise stands for the record with its tag, and for no other', async () => {
+  await importTwice(['name,tag', 'oak,A'], '--by-name')
+  const rows = ['name,tag', 'Oak,A', 'Oak,C']
+  const second = await importTwice(rows, '--by-name --if-exists update')
+  expect(second).toMatchObject({ code: 0, created: 1, updated: 1 })
+  expect(await list()).toEqual(['1,Oak,A', '2,Oak,C'])
+})
+
 describe('a list with ids in some rows', () => {
   const numbered = Array.from({ length: 9 }, (_, index) => `${index + 1},Plant ${index + 1},`)
 
