@@ -130,10 +130,10 @@ export async function importMonths(user: ImportSandbox, garden: Garden, store: G
   applyEdits(list, garden.first, garden.ids)
   for (const month of garden.months) {
     applyEdits(list, month.edits, garden.ids)
-    // A list that has no key for an id is not imported, and a service does not say whether a change
-    // has changed anything.
-    const lacksIds = month.form === 'missing keys' && list.every(({ id }) => id === undefined)
-    const byName = month.byName || lacksIds || store.isService
+    // A list whose first records have no key for an id is not imported, and a service does not say
+    // whether a change has changed anything.
+    const mayLackIds = month.form === 'missing keys' && garden.ids !== 'all'
+    const byName = month.byName || mayLackIds || store.isService
     await importMonth(user, plants, list, { ...month, byName }, store)
   }
 }
