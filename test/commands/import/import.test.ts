@@ -196,7 +196,7 @@ describe('an import of records without ids', () => {
       '--by-name',
       buildPlantLine(largest, 'B'),
       `${a}${b}`,
-      { skipped: 1, ...one(409) },
+      { skipped: 1, ...one(422) },
       buildPlantLine(largest, 'B'),
     ],
   ])('%s: %s', async (_, flags, before, input, counts, after) => {
