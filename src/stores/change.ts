@@ -101,6 +101,11 @@ export function getTargetId(change: Change): bigint {
   return change.type === 'create' ? change.plant.id : change.patch.id
 }
 
+/** Whether a service does not let the token read, or does not offer to read at all. */
+export function isReadRejected(error: unknown): boolean {
+  return error instanceof PlantsError && (error.kind === 'forbidden' || error.kind === 'rejected')
+}
+
 /** Makes one change, and throws if it is not made. */
 export async function writeOne(
   store: { write(changes: readonly Change[]): Promise<Outcome[]> },

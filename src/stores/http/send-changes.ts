@@ -17,6 +17,7 @@ import {
   findDeleteRejection,
   findRenameRejection,
   getTargetId,
+  isReadRejected,
   type Outcome,
 } from '../change.js'
 import type { WriteOptions } from '../store.js'
@@ -84,11 +85,6 @@ async function compareWithStoredPlant(
     if (isReadRejected(error)) return createUnreadableOutcome(conflict)
     throw error
   }
-}
-
-/** Whether the service does not let the token read, or does not offer to read at all. */
-function isReadRejected({ kind }: PlantsError): boolean {
-  return kind === 'forbidden' || kind === 'rejected'
 }
 
 function createUnreadableOutcome({

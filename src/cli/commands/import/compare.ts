@@ -4,6 +4,7 @@ import { type Counts, countRejectedRecords, createCounts } from '../../../import
 import type { ImportPlan } from '../../../import/inputs.js'
 import { importRecords } from '../../../import/run.js'
 import type { Io } from '../../../platform/io.js'
+import { isReadRejected } from '../../../stores/change.js'
 import type { CommandContext } from '../../context.js'
 import type { Comparison } from '../../import-dialogue/ask-policy.js'
 import { type ExaminedImport, examinePlan, matchInputs } from './import-inputs.js'
@@ -41,9 +42,7 @@ async function countPlants({ store }: ImportTarget): Promise<number> {
   try {
     return Number((await store?.count()) ?? 0)
   } catch (error) {
-    const isUnreadable =
-      error instanceof PlantsError && ['forbidden', 'notFound', 'rejected'].includes(error.kind)
-    if (!isUnreadable) throw error
+    if (!isReadRejected(error)) throw error
     return 0
   }
 }

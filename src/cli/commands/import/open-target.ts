@@ -1,11 +1,11 @@
 /* Opens what an import writes to: a store or a service. For a dry run, nothing stays written. */
 import { createHash } from 'node:crypto'
-import { assertDefined, PlantsError } from '../../../errors.js'
+import { assertDefined } from '../../../errors.js'
 import type { ImportPlan } from '../../../import/inputs.js'
 import { smallestId } from '../../../plant/fields.js'
 import { toWireJson } from '../../../plant/json.js'
 import { applyPatch, type StoredPlant } from '../../../plant/plant.js'
-import { type Change, getTargetId, type Outcome } from '../../../stores/change.js'
+import { type Change, getTargetId, isReadRejected, type Outcome } from '../../../stores/change.js'
 import { findKind, hasCapability } from '../../../stores/kinds.js'
 import { type KeyedPlant, planChanges } from '../../../stores/plan.js'
 import type { DirectStore, Store } from '../../../stores/store.js'
@@ -115,11 +115,6 @@ async function openServiceDryRun(context: CommandContext): Promise<ImportTarget>
     },
     close: () => store.close(),
   }
-}
-
-/** Whether the service does not let the token read, or does not offer to read at all. */
-function isReadRejected(error: unknown): boolean {
-  return error instanceof PlantsError && (error.kind === 'forbidden' || error.kind === 'rejected')
 }
 
 /**
