@@ -58,7 +58,8 @@ export function chooseOutcomeHint(
   }
 }
 
-function findMainCause(causeCounts: ReadonlyMap<HintCause, number>): HintCause {
+/** Finds the most frequent cause; of equals, one that says more than `other`. */
+export function findMainCause(causeCounts: ReadonlyMap<HintCause, number>): HintCause {
   const greatestCount = Math.max(...causeCounts.values())
   const causes = [...causeCounts.keys()].filter((key) => causeCounts.get(key) === greatestCount)
   return causes.find((key) => key !== 'other') ?? 'other'

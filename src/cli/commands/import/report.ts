@@ -19,7 +19,7 @@ import {
   maxShownChanges,
   showDryRunChanges,
 } from './dry-run-changes.js'
-import { chooseOutcomeHint, findHintCause, type HintCause } from './outcome-hints.js'
+import { chooseOutcomeHint, findHintCause, findMainCause, type HintCause } from './outcome-hints.js'
 
 /** The number of rejected records that are printed for people. Programs get all of them. */
 const maxShown = 20
@@ -165,6 +165,7 @@ export class ImportReport {
     const reasons = rejected > 0 ? counts.rejected : undefined
     const rejects = this.#findRejectsPath()
     const undo = this.hasChangedStore ? this.#undoCommand : undefined
+    // The reasons stand behind the number that they explain.
     const counted = { created, updated, skipped, rejected, reasons, unknown, ...otherCounts }
     const fields = { dryRun, ...counted, rejects, undo }
     const isKept = !dryRun && !isRolledBack
@@ -178,8 +179,7 @@ export class ImportReport {
 
   /** The most frequent reason of the rejected records; undefined if none is rejected. */
   get rejectionReason(): string | undefined {
-    const [first] = [...this.#causeCounts].toSorted((one, other) => other[1] - one[1])
-    const message = first && this.#causeMessages.get(first[0])
+    const message = this.#causeMessages.get(findMainCause(this.#causeCounts))
     return message?.replace(invalidPlantLabel, '')
   }
 
