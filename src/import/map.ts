@@ -63,7 +63,7 @@ function compareWithList(
   matches: Matches,
 ): MappedRecord {
   const id = getTargetId(mapping)
-  if (matches.differsFromEarlier(id, record)) return createRepetition(id)
+  if (!matches.compareWithFirst(id, record)) return createRepetition(id)
   return matches.equalIds.has(id) ? { type: 'skipped' } : mapping
 }
 

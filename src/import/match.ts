@@ -70,13 +70,16 @@ export class Matches {
     this.#ids = new BigInt64Array(recordCount)
   }
 
-  /** Whether an earlier record with this id has another name or another tag. */
-  differsFromEarlier(id: bigint, record: RepeatedRecord): boolean {
-    if (!this.#repeatedIds.has(id)) return false
-    const first = this.#repeatedIds.get(id)
-    if (!first) this.#repeatedIds.set(id, record)
-    if (!first) return false
-    return first.name !== record.name || (first.tag ?? null) !== (record.tag ?? null)
+  /**
+   * Compares a record with the first one of its id, and keeps it if it is that one.
+   *
+   * @returns whether they have the same name and tag
+   */
+  compareWithFirst(id: bigint, record: RepeatedRecord): boolean {
+    if (!this.#repeatedIds.has(id)) return true
+    const first = this.#repeatedIds.get(id) ?? record
+    this.#repeatedIds.set(id, first)
+    return first.name === record.name && (first.tag ?? null) === (record.tag ?? null)
   }
 
   isMatched(record: number): boolean {
@@ -217,7 +220,7 @@ export class RecordMatcher {
   #matchEqual(plant: StoredPlant, matches: Matches): void {
     const { id, name } = plant
     this.#raiseGreatestId(id)
-    const key = this.#findKey(plant, this.#hasTags)
+    const key = this.#findKey(plant)
     if (this.#isClaimed(plant)) {
       // An empty cell of a record with an id removes the tag.
       const ownKey = this.#hasEmptyTags ? this.#findKey(plant, true) : key
@@ -242,15 +245,16 @@ export class RecordMatcher {
   }
 
   /** Finds the numbers of the name and the tag of a plant, if records have them. */
-  #findKey({ name, tag }: StoredPlant, comparesTags: boolean): number | undefined {
+  #findKey({ name, tag }: StoredPlant, comparesTags?: boolean): number | undefined {
     const nameNumber = this.#names.get(name)
-    const tagNumber = this.#tags.get(comparesTags ? tag : undefined)
+    const tagNumber = this.#findTag(tag, comparesTags)
     if (nameNumber === undefined || tagNumber === undefined) return undefined
     return joinNumbers(nameNumber, tagNumber)
   }
 
-  #findTag(tag: string | undefined): number | undefined {
-    return this.#tags.get(this.#hasTags ? tag : undefined)
+  /** Finds the number of a tag. In a list without tags, each tag is like none. */
+  #findTag(tag: string | undefined, comparesTags = this.#hasTags): number | undefined {
+    return this.#tags.get(comparesTags ? tag : undefined)
   }
 
   /** Pairs the other plants with records of their names: first by equal tags, then in order. */
