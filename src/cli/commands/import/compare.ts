@@ -61,14 +61,18 @@ async function examineWhole(plan: ImportPlan, storeCount: number, io: Io): Promi
   return examinePlan(plan, io)
 }
 
-async function countChanges(inputs: ExaminedImport, target: ImportTarget, io: Io): Promise<Counts> {
+async function countChanges(
+  inputs: ExaminedImport,
+  target: ImportTarget,
+  io: Io,
+): Promise<Readonly<Counts>> {
   const { plan, firstReader } = inputs
   try {
     const matches = await matchInputs(inputs, target, io)
     const { maxRecords, write } = target
-    const counts = createCounts()
+    let counts: Readonly<Counts> = createCounts()
     for await (const step of importRecords({ plan, firstReader, matches, maxRecords, write, io }))
-      Object.assign(counts, step.counts)
+      counts = step.counts
     return counts
   } finally {
     firstReader.close()

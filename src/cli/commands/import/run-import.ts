@@ -3,8 +3,9 @@
  *
  * The inputs are opened and examined first, so that an error in the columns or the encoding of a
  * file is found before the store is opened or created. A quote that is not closed, or a row above
- * 1 MiB, is found only by the import itself, unless the list is matched with the store. If an input has an error, a dialogue on a terminal may
- * complete the options. Then the records are written to the target that `openTarget` has opened.
+ * 1 MiB, is found only by the import itself, unless the list is matched with the store. If an input
+ * has an error, a dialogue on a terminal may complete the options. Then the records are written to
+ * the target that `openTarget` has opened.
  */
 import { assertDefined, createUsageError, type PlantsError } from '../../../errors.js'
 import { needsOwnIds } from '../../../fields/options.js'
