@@ -110,6 +110,8 @@ test('an import stores at the primary, even if the address and the variable allo
   const { primary, standby } = await startServers()
   const user = new Sandbox()
   user.write('plants.ndjson', `${buildPlantLine(3)}${buildPlantLine(4)}`)
+  // A list with fewer than half of the plants is no list of the whole store.
+  user.write('plant.ndjson', buildPlantLine(4))
   const env = {
     PLANTS_STORE: `${joinServers(standby, primary)}?${anyServer}`,
     PGTARGETSESSIONATTRS: 'any',
@@ -118,7 +120,7 @@ test('an import stores at the primary, even if the address and the variable allo
     'import plants.ndjson --dry-run',
     'import plants.ndjson --atomic',
     'import plants.ndjson --by-name',
-    'import plants.ndjson --if-exists update',
+    'import plant.ndjson --if-exists update',
   ]
   for (const line of lines) {
     const { code, err } = await user.run(line, { env })
