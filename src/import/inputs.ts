@@ -210,8 +210,8 @@ async function examineHeader(
 }
 
 /**
- * Whether an input is a file, or a pipe whose content is kept. It is read before it is imported. Any
- * other pipe can be read only once.
+ * Whether an input is a file, or a pipe whose content is kept. It is read before it is imported.
+ * Any other pipe can be read only once.
  */
 export function canBeReadTwice(input: ImportInput): boolean {
   return input.keptBlocks !== undefined || (input.path !== '-' && readStats(input).isFile())

@@ -1,6 +1,6 @@
 /*
- * Maps records to changes of plants: a create or an update, nothing if the plant is equal already, or
- * the reason why a record is rejected. With `--by-name`, the match of a record without an id says
+ * Maps records to changes of plants: a create or an update, nothing if the plant is equal already,
+ * or the reason why a record is rejected. With `--by-name`, the match of a record without an id says
  * for which plant it stands. With `--sync`, a record without a tag removes the tag of its plant, if
  * any record of the inputs has one.
  */

@@ -4,8 +4,8 @@
  *
  * An import remembers nothing, and may be repeated at any time. A record that equals the stored
  * plant is skipped, so the same command stores only what is missing. This holds for records without
- * ids, too: the plants for which they stand depend only on the inputs and the store (`match.ts`). At a service,
- * the key of a create is made of the plant, so it is the same each time.
+ * ids, too: the plants for which they stand depend only on the inputs and the store (`match.ts`).
+ * At a service, the key of a create is made of the plant, so it is the same each time.
  *
  * With `--sync`, the plants for which no record stands are deleted at the end. If a record was
  * rejected, nothing is deleted: the record may stand for one of them.
