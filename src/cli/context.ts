@@ -7,7 +7,7 @@ import {
 } from '../config/option-values.js'
 import { EffectiveSettings } from '../config/resolve.js'
 import { readSettings } from '../config/settings-file.js'
-import { assertDefined, type PlantsError } from '../errors.js'
+import { assertDefined } from '../errors.js'
 import type { Column, PlantRecord } from '../formats/write.js'
 import {
   addKeptHint,
@@ -24,11 +24,8 @@ import { toJson } from '../plant/json.js'
 import type { StoredPlant } from '../plant/plant.js'
 import type { Io } from '../platform/io.js'
 import { formatOption } from '../platform/shell.js'
-import { type Address, createDefaultHint, createNoStoreError } from '../stores/address.js'
-import { findKind, requireCapability } from '../stores/kinds.js'
-import { describeRetry } from '../stores/retry.js'
-import type { DirectStore, Store } from '../stores/store.js'
-import type { DirectStoreOpener, OpenContext, StoreOpener } from '../stores/store-kind.js'
+import type { Address } from '../stores/address.js'
+import type { OpenContext } from '../stores/store-kind.js'
 import { type GlobalOptions, mayWaitForPerson } from './global-options.js'
 
 export interface ContextOptions extends GlobalOptions {
@@ -214,87 +211,5 @@ export class CommandContext {
 
   get address(): Address {
     return assertDefined(this.#address)
-  }
-
-  get #isDefault(): boolean {
-    return findKind(this.address).isDefault(this.address)
-  }
-
-  /** What a store needs to know of this command. */
-  get openContext(): OpenContext {
-    const { timeoutMs, reporter, io, options } = this
-    // A store in a file needs neither tokens nor passwords, so a command on one starts sooner.
-    const loadAccess = () => import('./store-access.js')
-    return {
-      timeoutMs,
-      runtime: io,
-      retryMs: options.retry,
-      findAccess: async (target) => (await loadAccess()).findAccess(target, this),
-      findLogin: async (database) => (await loadAccess()).findLogin(database, this),
-      onCreated: (path) => reporter.warn(`Created store ${path}`),
-      onExposed: (warning) => reporter.warn(warning, 'warning'),
-      onUnreachable: async (failure, retryBudgetMs = timeoutMs) => {
-        if (failure) await reporter.warnMeanwhile(describeRetry(failure, retryBudgetMs))
-      },
-    }
-  }
-
-  /**
-   * Opens the store. Warns of a default store that does not exist yet, and returns undefined: it
-   * has no plants.
-   *
-   * @param mustExist whether the default store must exist, too
-   * @throws {PlantsError} `accessDenied` for any other store that does not exist
-   */
-  async openStore(mustExist = false): Promise<Store | undefined> {
-    const opener = await this.createOpener()
-    return this.#unlessMissing(await opener.openExisting(), mustExist)
-  }
-
-  /** Opens the store as `openStore` does, if it is a direct one. */
-  async openDirectStore(): Promise<DirectStore | undefined> {
-    const opener = await this.createDirectOpener()
-    return this.#unlessMissing(await opener.openExisting())
-  }
-
-  async #unlessMissing<S>(store: S | undefined, mustExist = false): Promise<S | undefined> {
-    if (store !== undefined) return store
-    const error = this.createNoStoreError()
-    if (mustExist || !this.#isDefault) throw error
-    await this.warn(`${error.message} yet. ${error.hint}`)
-    return undefined
-  }
-
-  createNoStoreError(): PlantsError {
-    return createNoStoreError(this.address, this.#isDefault ? createDefaultHint : undefined)
-  }
-
-  async openOrCreateStore(): Promise<Store> {
-    return (await this.createOpener()).openOrCreate()
-  }
-
-  /** @throws {PlantsError} `unauthorized` for a service without a token */
-  createOpener(): Promise<StoreOpener> {
-    return findKind(this.address).createOpener(this.address, this.openContext)
-  }
-
-  /**
-   * @param changes members that replace those of `openContext`, such as listeners of events
-   * @throws {PlantsError} `usage` for a service
-   */
-  async createDirectOpener(changes: Partial<OpenContext> = {}): Promise<DirectStoreOpener> {
-    const direct = requireCapability(this.address, 'direct')
-    return direct.createOpener(this.address, { ...this.openContext, ...changes })
-  }
-
-  /**
-   * Describes the store for a question, such as `prod (/srv/garden.db)`. It returns undefined for
-   * the default store, because people expect that store.
-   */
-  describeStore(): string | undefined {
-    const { address, settings } = this
-    if (this.#isDefault) return undefined
-    const name = quoteIfNeeded(address.name)
-    return settings.storeName === undefined ? name : `${settings.storeName} (${name})`
   }
 }

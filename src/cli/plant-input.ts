@@ -13,10 +13,11 @@ import {
 import { shorten } from '../platform/escape.js'
 import { readText } from '../platform/text-files.js'
 import { describeTakenId } from '../stores/change.js'
-import { hasCapability } from '../stores/kinds.js'
+import { findKind } from '../stores/kinds.js'
 import type { InputPlant } from '../stores/next-id.js'
 import type { CommandContext } from './context.js'
 import type { GlobalOptions } from './global-options.js'
+import { openDirect } from './open-store.js'
 
 export interface PlantOptions extends GlobalOptions {
   id?: string
@@ -112,8 +113,8 @@ async function readPlantFromOptions(
  * not let the token read, finds that itself.
  */
 async function assertIdIsFree(id: bigint, context: CommandContext): Promise<void> {
-  if (!hasCapability(context.address, 'direct')) return
-  const store = await (await context.createDirectOpener()).openExisting()
+  if (!findKind(context.address).isDirect) return
+  const store = await openDirect(context, 'read')
   const plants = await store?.get([id]).finally(() => store.close())
   if (!plants?.has(id)) return
   const hint = formatShowHint(id, context)

@@ -131,6 +131,6 @@ export async function findLogin(
 
 /** Warns if others on the network could read or change the requests to a store. */
 export async function warnOfExposure(address: Address, reporter: Reporter): Promise<void> {
-  const risk = await findKind(address).findNetworkRisk(address)
+  const risk = await findKind(address).findNetworkRisk?.(address)
   if (risk !== undefined) await reporter.warn(risk)
 }

@@ -14,7 +14,7 @@ import { acquireLock } from '../platform/file-lock.js'
 import { makeFolder, resolveLink } from '../platform/files.js'
 import type { Io } from '../platform/io.js'
 import type { Address } from '../stores/address.js'
-import { findKind, hasCapability } from '../stores/kinds.js'
+import { findKind } from '../stores/kinds.js'
 import { getSetting, listSettings, type SettingName } from './setting-table.js'
 import { findSettingsPath, readSettings } from './settings-file.js'
 import type { SavedSettings, SavedStore } from './settings-schema.js'
@@ -133,8 +133,9 @@ export function assertStoreName(name: string): void {
 export function assertSettingsFor(address: Address, saved: SavedStore): void {
   for (const name of listSettings('store')) {
     const { isForServices = false } = getSetting(name)
-    if (saved[name] === undefined || !isForServices || hasCapability(address, 'token')) continue
-    const message = `--${name} is for a service, and ${address.name} is ${findKind(address).noun}`
+    const { token, noun } = findKind(address)
+    if (saved[name] === undefined || !isForServices || token) continue
+    const message = `--${name} is for a service, and ${address.name} is ${noun}`
     throw createUsageError(message, `Leave --${name} out`)
   }
 }

@@ -1,25 +1,48 @@
-import { assertDefined, createUsageError } from '../errors.js'
+import { assertDefined, createUsageError, type PlantsError } from '../errors.js'
 import { type Address, type AddressContext, createAddressError } from './address.js'
 import { httpKind } from './http/kind.js'
 import { postgresKind } from './postgres/kind.js'
 import { sqliteKind } from './sqlite/kind.js'
-import { type Capabilities, MissingCapability, type StoreKind } from './store-kind.js'
+import type { DirectKind, StoreKind } from './store-kind.js'
 
-type Capability = keyof Capabilities
+type Scheme = Address['scheme']
+type AddressOf<S extends Scheme> = Extract<Address, { scheme: S }>
+/** What commands need, and some kinds lack. */
+type Ability = 'backUp' | 'restore' | 'token'
+type Reason = readonly [reason: string, hint: string]
 
 /**
  * An address belongs to the first of these kinds that matches it. The file is the last kind,
  * because any string is a path.
  */
-const kinds: {
-  readonly [Scheme in Address['scheme']]: StoreKind<Extract<Address, { scheme: Scheme }>>
-} = {
+const kinds: { readonly [S in Scheme]: StoreKind<AddressOf<S>> } = {
   http: httpKind,
   postgres: postgresKind,
   sqlite: sqliteKind,
 }
 
-export function findKind(address: Address): StoreKind {
+const needsStore: Reason = [
+  'but this command needs the store itself',
+  'Run the command on the host of the service',
+]
+
+/** Why a kind lacks an ability: the end of a sentence that begins like "garden.db is a file, ". */
+const reasons: Record<Scheme, { readonly [Name in Ability | 'direct']?: Reason }> = {
+  http: { direct: needsStore, backUp: needsStore, restore: needsStore },
+  postgres: {
+    backUp: ['which has backups of its own', 'Use pg_dump'],
+    restore: ['which has backups of its own', 'Use pg_restore'],
+    token: ['and uses no token', 'If it requires a password: set PGPASSWORD'],
+  },
+  sqlite: {
+    token: [
+      'and uses no token',
+      'Select a service: --store https://plants.example.com, or a saved name',
+    ],
+  },
+}
+
+export function findKind<S extends Scheme>(address: { scheme: S }): StoreKind<AddressOf<S>> {
   return kinds[address.scheme]
 }
 
@@ -34,26 +57,29 @@ export async function parseAddress(
 ): Promise<Address> {
   if (/\0|%00/.test(text))
     throw createAddressError(source, 'contains U+0000, which is not allowed in an address')
-  const candidates: StoreKind[] = Object.values(kinds)
   // The last kind matches every string.
-  const kind = assertDefined(candidates.find((candidate) => candidate.matches(text)))
+  const kind = assertDefined(Object.values(kinds).find((candidate) => candidate.matches(text)))
   return kind.parse(text, source, context)
 }
 
-export function hasCapability(address: Address, capability: Capability): boolean {
-  return !(findKind(address).capabilities[capability] instanceof MissingCapability)
+/** @throws {PlantsError} `usage` for a service */
+export function requireDirectKind(address: Address): DirectKind {
+  const kind = findKind(address)
+  if (!kind.isDirect) throw createLackError(address, 'direct')
+  return kind
 }
 
-/** @throws {PlantsError} `usage` if the kind of the address lacks the capability */
-export function requireCapability<Name extends Capability>(
+/** @throws {PlantsError} `usage` if the kind of the address lacks the ability */
+export function requireAbility<Name extends Ability>(
   address: Address,
-  capability: Name,
-): Capabilities[Name] {
-  const { noun, capabilities } = findKind(address)
-  const offers: { readonly [Offered in Name]: Capabilities[Offered] | MissingCapability } =
-    capabilities
-  const offer: Capabilities[Name] | MissingCapability = offers[capability]
-  if (offer instanceof MissingCapability)
-    throw createUsageError(`${address.name} is ${noun}, ${offer.reason}`, offer.hint)
-  return offer
+  name: Name,
+): NonNullable<StoreKind[Name]> {
+  const ability: StoreKind[Name] = findKind(address)[name]
+  if (!ability) throw createLackError(address, name)
+  return ability
+}
+
+function createLackError(address: Address, name: Ability | 'direct'): PlantsError {
+  const [reason, hint] = assertDefined(reasons[address.scheme][name])
+  return createUsageError(`${address.name} is ${findKind(address).noun}, ${reason}`, hint)
 }

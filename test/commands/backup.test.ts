@@ -3,7 +3,6 @@ import { join } from 'node:path'
 import { beforeEach, describe, expect, test } from 'vitest'
 import { PlantsError } from '../../src/errors.js'
 import { restoreStore } from '../../src/stores/sqlite/backup.js'
-import { SqliteStore } from '../../src/stores/sqlite/store.js'
 import { isWindows, readMode, Sandbox, toJsonResult } from '../helpers/sandbox/sandbox.js'
 import { insertPlants, openDatabase } from '../helpers/sandbox/sqlite-file.js'
 import {
@@ -11,6 +10,7 @@ import {
   closeAfterTest,
   createFileAddress,
   createPlant,
+  openFile,
 } from '../helpers/sandbox/store.js'
 
 // What these commands say is in transcripts/backup.txt.
@@ -42,8 +42,7 @@ const names = () =>
     .toSorted()
 
 /** Opens a store as another program has it open. */
-const live = async (path: string) =>
-  closeAfterTest(await SqliteStore.openOrCreate(createFileAddress(path), buildSqliteOptions()))
+const live = async (path: string) => closeAfterTest(await openFile(path))
 
 /** A copy of the store with many plants, whose pages in the middle are spoilt. */
 async function damagedCopy(): Promise<string> {

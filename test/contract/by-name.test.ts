@@ -1,11 +1,10 @@
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { createFixedTokenSource } from '../../src/server/authenticate.js'
-import { SqliteStore } from '../../src/stores/sqlite/store.js'
 import { createDatabase } from '../helpers/postgres/database.js'
 import { installations } from '../helpers/postgres/server.js'
 import { buildPlantLine, ImportSandbox } from '../helpers/sandbox/import-sandbox.js'
-import { buildSqliteOptions, createFileAddress } from '../helpers/sandbox/store.js'
+import { openFile } from '../helpers/sandbox/store.js'
 import { serveFile, serveInProcess, token } from '../helpers/scripted-server/service.js'
 
 // How names are found is shown with a file: test/commands/import/random-months.test.ts.
@@ -47,9 +46,9 @@ test.for(['service', 'database (needs PostgreSQL)'])(
 
 test('an import with --by-name needs the right to read', async () => {
   const user = new ImportSandbox()
-  const address = createFileAddress(join(user.home, 'garden.db'))
+  const path = join(user.home, 'garden.db')
   const { address: store } = await serveInProcess({
-    openStore: (events) => SqliteStore.openOrCreate(address, buildSqliteOptions(events)),
+    openStore: (events) => openFile(path, events),
     openTokenSource: async () =>
       createFixedTokenSource(token, { name: 'test', rights: ['create'] }),
   })

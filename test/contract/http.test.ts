@@ -1,16 +1,9 @@
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { version } from '../../package.json'
-import { SqliteStore } from '../../src/stores/sqlite/store.js'
 import { runPlants } from '../helpers/sandbox/run.js'
 import { queryFile } from '../helpers/sandbox/sqlite-file.js'
-import {
-  buildSqliteOptions,
-  createFileAddress,
-  createPlant,
-  gather,
-  toCreates,
-} from '../helpers/sandbox/store.js'
+import { createPlant, gather, openFile, toCreates } from '../helpers/sandbox/store.js'
 import { createTemporaryFolder } from '../helpers/sandbox/temporary-folder.js'
 import { buildJsonResponse, ScriptedServer } from '../helpers/scripted-server/scripted-server.js'
 import { serveFile, token } from '../helpers/scripted-server/service.js'
@@ -20,7 +13,7 @@ import { describeStore } from './contract.js'
 describeStore('the service store', async () => {
   const path = join(createTemporaryFolder(), 'plants.db')
   const readBack = async (id: bigint) => {
-    const file = await SqliteStore.openOrCreate(createFileAddress(path), buildSqliteOptions())
+    const file = await openFile(path)
     try {
       return (await file.get([id])).get(id)
     } finally {
@@ -48,7 +41,7 @@ test('a rejection by a constraint of the service is not reported as an existing 
 
 test('the largest page of a service is listed, in which each letter has six bytes', async () => {
   const path = join(createTemporaryFolder(), 'plants.db')
-  const file = await SqliteStore.openOrCreate(createFileAddress(path), buildSqliteOptions())
+  const file = await openFile(path)
   const plants = Array.from({ length: 1000 }, (_, index) => {
     // The page ends with the plant with which it has 500,000 letters.
     return { id: BigInt(index), name: '\u0001'.repeat(index === 499 ? 174_000 : 1000) }

@@ -11,6 +11,7 @@ import {
   createFileAddress,
   createPlant,
   gather,
+  openFile,
 } from '../helpers/sandbox/store.js'
 import { createTemporaryFolder } from '../helpers/sandbox/temporary-folder.js'
 import type { Subject } from './claims/fixtures.js'
@@ -20,11 +21,9 @@ describeDirectStore('the embedded store', openEmpty)
 
 async function openEmpty(): Promise<Subject<SqliteStore>> {
   const path = join(createTemporaryFolder(), 'plants.db')
-  const store = closeAfterTest(
-    await SqliteStore.openOrCreate(createFileAddress(path), buildSqliteOptions()),
-  )
+  const store = closeAfterTest(await openFile(path))
   const readBack = async (id: bigint) => {
-    const other = await SqliteStore.openExisting(createFileAddress(path), buildSqliteOptions())
+    const other = await SqliteStore.open(createFileAddress(path), 'read', buildSqliteOptions())
     const plant = (await other?.get([id]))?.get(id)
     await other?.close()
     return plant
@@ -48,9 +47,7 @@ test('a search reads a SQLite file in steps, of one plant each if plants are lar
 
 test('each read of a store without its table of plants says that it could not be used', async () => {
   const path = join(createTemporaryFolder(), 'plants.db')
-  const store = closeAfterTest(
-    await SqliteStore.openOrCreate(createFileAddress(path), buildSqliteOptions()),
-  )
+  const store = closeAfterTest(await openFile(path))
   queryFile(path, 'DROP TABLE plants')
   const reads: [string, Promise<unknown>][] = [
     ['get', store.get([1n])],
@@ -94,15 +91,15 @@ test('a count reads a SQLite file in steps, of one plant each if plants are larg
 
 test('a read finds the end of its step in a few tries, also when the step is slightly too large', async () => {
   const path = join(createTemporaryFolder(), 'plants.db')
-  const store = closeAfterTest(
-    await SqliteStore.openOrCreate(createFileAddress(path), buildSqliteOptions()),
-  )
+  const store = closeAfterTest(await openFile(path))
   const plants = Array.from({ length: 1000 }, (_, index) => ({
     id: BigInt(index),
     name: index < 2 ? 'x'.repeat(131_073) : '',
   }))
   await store.write(plants.map((plant) => ({ type: 'create', plant })))
-  const connection = assertDefined(await Connection.openExisting(path, buildSqliteOptions()))
+  const connection = assertDefined(
+    await Connection.open({ name: path }, 'read', buildSqliteOptions()),
+  )
   const prepare = vi.spyOn(connection, 'prepare')
   const tries: number[] = []
   for await (const page of readPlants(connection, {})) {
@@ -118,8 +115,10 @@ test('a read finds the end of its step in a few tries, also when the step is sli
 
 test('each connection to a SQLite file waits at a commit until it is on the disk', async () => {
   const path = join(createTemporaryFolder(), 'plants.db')
-  closeAfterTest(await SqliteStore.openOrCreate(createFileAddress(path), buildSqliteOptions()))
-  const connection = assertDefined(await Connection.openExisting(path, buildSqliteOptions()))
+  closeAfterTest(await openFile(path))
+  const connection = assertDefined(
+    await Connection.open({ name: path }, 'read', buildSqliteOptions()),
+  )
   const [synchronous, fullfsync, checkpointFullfsync] = [
     'synchronous',
     'fullfsync',

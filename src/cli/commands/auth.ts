@@ -7,10 +7,11 @@ import { quoteIfNeeded } from '../../output/output.js'
 import type { Io } from '../../platform/io.js'
 import { readText } from '../../platform/text-files.js'
 import type { TokenCheck, TokenTarget } from '../../stores/credentials.js'
-import { requireCapability } from '../../stores/kinds.js'
+import { requireAbility } from '../../stores/kinds.js'
 import type { PlantsCommand } from '../command.js'
 import { CommandContext } from '../context.js'
 import type { GlobalOptions } from '../global-options.js'
+import { createOpenContext } from '../open-store.js'
 import { assertTokenIsSafe, findAccess, lookUpToken } from '../store-access.js'
 
 interface LoginOptions extends GlobalOptions {
@@ -52,7 +53,7 @@ export function define(command: PlantsCommand): void {
 async function login(options: LoginOptions, io: Io): Promise<void> {
   const context = await CommandContext.from(options, io)
   const { address, settings, timeoutMs } = context
-  const tokenAccess = requireCapability(address, 'token')
+  const tokenAccess = requireAbility(address, 'token')
   const store = tokenAccess.getTarget(address)
   if (settings.getValue('token-command') !== undefined)
     throw createUsageError(
@@ -64,7 +65,7 @@ async function login(options: LoginOptions, io: Io): Promise<void> {
   io.secrets.add(token)
   const newToken = { token, source: 'file', origin: 'this login' } as const
   const check = await tokenAccess.verify(address, {
-    ...context.openContext,
+    ...createOpenContext(context),
     findAccess: (target) => findAccess(target, context, newToken),
   })
   assertWorthSaving(check)
@@ -151,7 +152,7 @@ async function requireToken(store: TokenTarget, context: CommandContext): Promis
 
 /** @throws {PlantsError} `usage` for a store without tokens */
 function findTokenTarget({ address }: CommandContext): TokenTarget {
-  return requireCapability(address, 'token').getTarget(address)
+  return requireAbility(address, 'token').getTarget(address)
 }
 
 async function readToken(

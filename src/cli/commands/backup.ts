@@ -3,10 +3,11 @@ import { createUsageError } from '../../errors.js'
 import { formatPlantCount } from '../../plant/plant.js'
 import { escapeControlChars } from '../../platform/escape.js'
 import type { Io } from '../../platform/io.js'
-import { requireCapability } from '../../stores/kinds.js'
+import { requireAbility } from '../../stores/kinds.js'
 import type { PlantsCommand } from '../command.js'
 import { CommandContext } from '../context.js'
 import type { GlobalOptions } from '../global-options.js'
+import { createMissingStoreError, createOpenContext } from '../open-store.js'
 
 interface BackupOptions extends GlobalOptions {
   yes?: true
@@ -32,14 +33,14 @@ export function define(command: PlantsCommand): void {
 async function backup(options: BackupOptions, io: Io, path: string): Promise<void> {
   const context = await CommandContext.from(options, io)
   const { address } = context
-  const { backUp } = requireCapability(address, 'backup')
+  const backUp = requireAbility(address, 'backUp')
   const file = io.resolvePath(path)
   // If the backup has far fewer plants than the older one, the store may be the wrong one.
   const onLarger = async (message: string) => {
     if (!options.yes) await confirmReplacement(message, context)
   }
-  const copy = await backUp(address, file, { ...context.openContext, onLarger })
-  if (!copy) throw context.createNoStoreError()
+  const copy = await backUp(address, file, { ...createOpenContext(context), onLarger })
+  if (!copy) throw createMissingStoreError(context)
   const { plants, bytes } = copy
   const names = `from ${escapeControlChars(address.name)} to ${escapeControlChars(file)}`
   await context.printOutcome(

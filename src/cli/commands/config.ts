@@ -94,11 +94,11 @@ async function formatSavedStore(
   const { warnOfExposure } = await import('../store-access.js')
   await warnOfExposure(address, reporter)
   if (text === 'local' || isStoreName(text)) return text
-  const { capabilities, format } = findKind(address)
+  const kind = findKind(address)
   // A path may be mistyped, and a create would then make a new store there.
-  if ('isCreatedOnOpen' in capabilities.direct && !existsSync(address.name))
+  if (kind.isDirect && kind.isCreatedOnOpen && !existsSync(address.name))
     await reporter.warn(`${createNoStoreError(address).message} yet`)
-  return format(address)
+  return kind.format(address)
 }
 
 async function removeSetting(options: GlobalOptions, io: Io, name: SettingName): Promise<void> {

@@ -8,6 +8,7 @@ import { addCount, type CountQuery, type FieldCounts } from '../../stores/query.
 import type { Store } from '../../stores/store.js'
 import type { PlantsCommand } from '../command.js'
 import { CommandContext } from '../context.js'
+import { openStore } from '../open-store.js'
 import { addFilters, type FilterOptions } from '../options.js'
 
 interface CountOptions extends FilterOptions {
@@ -31,7 +32,7 @@ async function count(options: CountOptions, io: Io): Promise<void> {
   const context = by
     ? await CommandContext.forPlants(options, io)
     : await CommandContext.from(options, io)
-  const store = await context.openStore()
+  const store = await openStore(context)
   try {
     if (by === undefined) {
       const plants = (await store?.count({ tag, search })) ?? 0n

@@ -4,11 +4,12 @@ import { describePlant, quoteIfNeeded } from '../../output/output.js'
 import { buildPlant, isIdempotencyKey, omitId, type StoredPlant } from '../../plant/plant.js'
 import type { Io } from '../../platform/io.js'
 import { writeOne } from '../../stores/change.js'
-import { hasCapability } from '../../stores/kinds.js'
+import { findKind } from '../../stores/kinds.js'
 import { createNext, findNextId, type InputPlant } from '../../stores/next-id.js'
 import type { Store } from '../../stores/store.js'
 import type { PlantsCommand } from '../command.js'
 import { CommandContext } from '../context.js'
+import { openDirect, openToWrite } from '../open-store.js'
 import { addRetry, rareOptionsHeading, warnOfEmptyTexts } from '../options.js'
 import { formatShowHint, type PlantOptions, readPlant } from '../plant-input.js'
 
@@ -67,7 +68,7 @@ async function createAndPrint(
   { idempotencyKey }: CreateOptions,
   context: CommandContext,
 ): Promise<void> {
-  const store = await context.openOrCreateStore()
+  const store = await openToWrite(context)
   try {
     const createdPlant = await createPlant(store, plant, idempotencyKey)
     // The Plant of the specification has no id. An id that was chosen for it is printed nevertheless,
@@ -100,8 +101,8 @@ async function previewCreate(
   { idempotencyKey: key }: CreateOptions,
   context: CommandContext,
 ): Promise<void> {
-  const isDirect = hasCapability(context.address, 'direct')
-  const store = isDirect ? await (await context.createDirectOpener()).openExisting() : undefined
+  const { isDirect } = findKind(context.address)
+  const store = isDirect ? await openDirect(context, 'read') : undefined
   try {
     const knownId = id === 'next' && isDirect ? await findNextId(store) : id
     const plant = knownId === 'next' ? undefined : buildPlant(knownId, name, tag)

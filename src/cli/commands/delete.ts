@@ -6,6 +6,7 @@ import type { Store } from '../../stores/store.js'
 import { leaveOutHint, type PlantsCommand } from '../command.js'
 import { CommandContext } from '../context.js'
 import { idsDescription, isSingle, readIds } from '../ids.js'
+import { describeStore, openStore } from '../open-store.js'
 import { addFilters, type FilterOptions } from '../options.js'
 import { changePlants } from '../outcomes.js'
 
@@ -46,7 +47,7 @@ async function deletePlants(options: DeleteOptions, io: Io, args: string[]): Pro
       'Deleting plants requires confirmation',
       'To delete them without confirmation, add --yes',
     )
-  const store = await context.openStore()
+  const store = await openStore(context)
   try {
     const { ids, plantsToConfirm } = hasFilter(options)
       ? await findMatchingPlants(store, options, needsConfirmation)
@@ -136,7 +137,7 @@ async function confirm(plants: readonly StoredPlant[], context: CommandContext):
     plants.length > maxPlantsInQuestion
       ? formatPlantCount(plants.length)
       : plants.map((plant) => describePlant(plant, style)).join(', ')
-  const store = context.describeStore()
+  const store = describeStore(context)
   const origin = store === undefined ? '' : ` from ${store}`
   await context.confirm(`Delete ${names}${origin}?`, 'Nothing was deleted')
 }

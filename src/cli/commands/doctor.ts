@@ -13,6 +13,7 @@ import { findKind } from '../../stores/kinds.js'
 import type { PlantsCommand } from '../command.js'
 import { CommandContext } from '../context.js'
 import type { GlobalOptions } from '../global-options.js'
+import { createOpenContext } from '../open-store.js'
 
 export function define(command: PlantsCommand): void {
   command
@@ -99,8 +100,8 @@ async function* examine(context: CommandContext | PlantsError): AsyncGenerator<F
     return { state: 'warning', message: warning.message, hint: `Fix it with: ${warning.command}` }
   })
   if (context instanceof PlantsError) return
-  const { address, settings, openContext } = context
+  const { address, settings } = context
   const kind = findKind(address)
-  const name = settings.storeName ?? (kind.isDefault(address) ? 'local' : address.name)
-  yield* kind.diagnose(address, { ...openContext, storeCheck: `store ${name}` })
+  const name = settings.storeName ?? (kind.isDefault?.(address) ? 'local' : address.name)
+  yield* kind.diagnose(address, { ...createOpenContext(context), storeCheck: `store ${name}` })
 }

@@ -23,6 +23,7 @@ import type { Io } from '../../platform/io.js'
 import { findKind } from '../../stores/kinds.js'
 import type { PlantsCommand } from '../command.js'
 import { CommandContext } from '../context.js'
+import { openStore } from '../open-store.js'
 import { addQuery, type QueryOptions } from '../options.js'
 import { confirmReplacement } from './backup.js'
 
@@ -57,7 +58,7 @@ async function exportPlants(name = '-', options: ExportOptions, io: Io): Promise
   const file = isStdout ? undefined : await prepareFile(name, options, context)
   // A job without HOME has another default store, which is missing. A file without plants would
   // replace the good one of yesterday.
-  const store = await context.openStore(file !== undefined)
+  const store = await openStore(context, file !== undefined)
   try {
     const format = file?.format ?? findDocumentFormat(context)
     // On a terminal, the plants themselves are the progress.
@@ -153,7 +154,7 @@ async function assertNotOfStore(
   stats: Stats | undefined,
   { address }: CommandContext,
 ): Promise<void> {
-  if (await findKind(address).ownsFile(address, path))
+  if (await findKind(address).ownsFile?.(address, path))
     throw createUsageError(`${path} is a file of the store`, 'Choose another file')
   if (stats?.isFile() && readBytes(path, 0, 15).toString() === 'SQLite format 3')
     throw createUsageError(

@@ -3,12 +3,13 @@ import { quoteIfNeeded, type Style } from '../../output/output.js'
 import type { StoredPlant } from '../../plant/plant.js'
 import type { Io } from '../../platform/io.js'
 import { createNotFoundProblem } from '../../stores/change.js'
-import { hasCapability } from '../../stores/kinds.js'
+import { findKind } from '../../stores/kinds.js'
 import type { Store } from '../../stores/store.js'
 import type { PlantsCommand } from '../command.js'
 import { CommandContext } from '../context.js'
 import type { GlobalOptions } from '../global-options.js'
 import { idsDescription, isSingle, readIds } from '../ids.js'
+import { openStore } from '../open-store.js'
 import { type PlantResult, printAndReport, splitIntoPages } from '../outcomes.js'
 
 export function define(command: PlantsCommand): void {
@@ -22,7 +23,7 @@ export function define(command: PlantsCommand): void {
 async function get(options: GlobalOptions, io: Io, args: string[]): Promise<void> {
   const context = await CommandContext.forPlants(options, io)
   const ids = await readIds(args, io)
-  const store = await context.openStore()
+  const store = await openStore(context)
   try {
     const style = await context.createStreamStyle()
     const text = (plants: StoredPlant[]) =>
@@ -46,7 +47,7 @@ async function* getPlants(
   { address, io }: CommandContext,
 ): AsyncGenerator<PlantResult[]> {
   for (const page of splitIntoPages(ids)) {
-    const pageRead = hasCapability(address, 'direct') ? store?.get(page) : undefined
+    const pageRead = findKind(address).isDirect ? store?.get(page) : undefined
     const lookups = await Promise.allSettled(page.map((id) => pageRead ?? store?.get([id])))
     // To handle signals takes 2 ms of a start, so they are not handled for the first page.
     if (page[0] !== ids[0]) io.getStopSignal().throwIfAborted()

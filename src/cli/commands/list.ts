@@ -2,6 +2,7 @@ import { fieldNames } from '../../plant/fields.js'
 import type { Io } from '../../platform/io.js'
 import type { PlantsCommand } from '../command.js'
 import { CommandContext } from '../context.js'
+import { openStore } from '../open-store.js'
 import { addQuery, type QueryOptions } from '../options.js'
 import { runInPager } from '../pager.js'
 
@@ -20,7 +21,7 @@ async function list(options: QueryOptions, io: Io): Promise<void> {
   const context = await CommandContext.forPlants(options, io)
   const { tag, search, after, sort, desc, limit = Infinity } = options
   const isTable = context.output === 'text'
-  const store = await context.openStore()
+  const store = await openStore(context)
   try {
     // For a table, one plant more than the limit is read, to know whether there are more.
     const readLimit = limit === Infinity ? undefined : limit + Number(isTable)

@@ -1,10 +1,11 @@
 import { formatPlantCount } from '../../plant/plant.js'
 import { escapeControlChars } from '../../platform/escape.js'
 import type { Io } from '../../platform/io.js'
-import { requireCapability } from '../../stores/kinds.js'
+import { requireAbility } from '../../stores/kinds.js'
 import type { PlantsCommand } from '../command.js'
 import { CommandContext } from '../context.js'
 import type { GlobalOptions } from '../global-options.js'
+import { createOpenContext, openDirect } from '../open-store.js'
 import { confirmReplacement, parseBackupPath } from './backup.js'
 
 interface RestoreOptions extends GlobalOptions {
@@ -26,10 +27,11 @@ export function define(command: PlantsCommand): void {
 
 async function restore(options: RestoreOptions, io: Io, path: string): Promise<void> {
   const context = await CommandContext.from(options, io)
-  const { address, openContext } = context
-  const access = requireCapability(address, 'restore')
+  const { address } = context
+  const openContext = createOpenContext(context)
+  const access = requireAbility(address, 'restore')
   const file = io.resolvePath(path)
-  const plants = await access.checkBackup(address, file, openContext)
+  const plants = await access.check(address, file, openContext)
   const names = `from ${escapeControlChars(file)} to ${escapeControlChars(address.name)}`
   const summary = `${formatPlantCount(plants)} ${names}`
   if (options.dryRun) {
@@ -37,7 +39,7 @@ async function restore(options: RestoreOptions, io: Io, path: string): Promise<v
     return context.printResult(fields, `Would restore ${summary}`)
   }
   if (!options.yes) {
-    const store = await (await context.createDirectOpener()).openExisting()
+    const store = await openDirect(context, 'read')
     const storedCount = await store?.count().finally(() => store.close())
     if (storedCount)
       await confirmReplacement(
@@ -47,7 +49,7 @@ async function restore(options: RestoreOptions, io: Io, path: string): Promise<v
       )
   }
   const copyTime = new Date(io.getTimeMs())
-  const keptPath = await access.restore(address, file, { ...openContext, copyTime })
+  const keptPath = await access.run(address, file, { ...openContext, copyTime })
   const keptClause =
     keptPath && `; the previous contents are kept in ${escapeControlChars(keptPath)}`
   const fields = { file, store: address.name, plants, kept: keptPath }

@@ -7,7 +7,7 @@ import {
   createValueError,
   parseNonEmptyString,
 } from '../../config/option-values.js'
-import { createUsageError, isWindows, PlantsError } from '../../errors.js'
+import { assertDefined, createUsageError, isWindows, PlantsError } from '../../errors.js'
 import { toJson } from '../../plant/json.js'
 import { readKeyPair } from '../../platform/certificates.js'
 import { escapeControlChars, redact, redactJson } from '../../platform/escape.js'
@@ -18,11 +18,12 @@ import type { ServiceOptions } from '../../server/service.js'
 import { TokenCache } from '../../server/token-cache.js'
 import { createNoStoreError } from '../../stores/address.js'
 import type { DirectStore } from '../../stores/store.js'
-import type { DirectStoreOpener } from '../../stores/store-kind.js'
+import type { OpenContext } from '../../stores/store-kind.js'
 import { formatRights, isValidToken, type Right, type TokenStore } from '../../stores/tokens.js'
 import type { PlantsCommand } from '../command.js'
 import { CommandContext } from '../context.js'
 import type { GlobalOptions } from '../global-options.js'
+import { openDirect } from '../open-store.js'
 import { parseRights, rareOptionsHeading, rightsRule } from '../options.js'
 
 interface ServeOptions extends GlobalOptions {
@@ -149,12 +150,7 @@ function buildServiceOptions(options: ServeOptions, context: CommandContext): Se
   const runtime = { getStopSignal: () => neverAborted, now: io.now, random: io.random }
   const fixedToken = readServeToken(io)
   return {
-    openStore: async (events) =>
-      openStoreToServe(
-        await context.createDirectOpener({ ...events, runtime }),
-        fixedToken,
-        context,
-      ),
+    openStore: (events) => openStoreToServe({ ...events, runtime }, fixedToken, context),
     openTokenSource: async (tokens, offeredRights) =>
       fixedToken === undefined
         ? openStoredTokens(tokens, context)
@@ -200,23 +196,18 @@ function assertAddressOptions(options: ServeOptions): void {
 }
 
 async function openStoreToServe(
-  opener: DirectStoreOpener,
+  changes: Partial<OpenContext>,
   fixedToken: string | undefined,
   context: CommandContext,
 ): Promise<DirectStore> {
+  const store = await openDirect(context, 'serve', changes)
+  if (store) return store
   // With PLANTS_SERVE_TOKEN, a missing store is created, because in a container there may be nobody
   // to do it. Without that token, tokens are in the store: a new store would have none, and no
   // client could use the service.
-  if (fixedToken === undefined) {
-    const store = await opener.openExisting()
-    if (!store)
-      throw createNoStoreError(
-        context.address,
-        `Check its address, or create the store and a token with: ${formatCreateToken(context)}`,
-      )
-    await store.close()
-  }
-  return opener.openToServe()
+  if (fixedToken !== undefined) return assertDefined(await openDirect(context, 'write', changes))
+  const hint = `Check its address, or create the store and a token with: ${formatCreateToken(context)}`
+  throw createNoStoreError(context.address, hint)
 }
 
 /** @throws {PlantsError} `unauthorized` if the token has none of the offered rights */

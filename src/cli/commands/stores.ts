@@ -19,10 +19,11 @@ import { quoteIfNeeded } from '../../output/output.js'
 import type { Io } from '../../platform/io.js'
 import { quoteWord } from '../../platform/shell.js'
 import type { Address } from '../../stores/address.js'
-import { findKind, requireCapability } from '../../stores/kinds.js'
+import { findKind } from '../../stores/kinds.js'
 import type { PlantsCommand } from '../command.js'
 import { CommandContext } from '../context.js'
 import { createSettingOption, type GlobalOptions } from '../global-options.js'
+import { openDirect } from '../open-store.js'
 import { warnOfExposure } from '../store-access.js'
 import { saveSetting } from './config.js'
 
@@ -111,7 +112,7 @@ async function addStore(options: AddOptions, io: Io, name: string, text: string)
  */
 async function buildSavedStore(options: object, address: Address, io: Io): Promise<SavedStore> {
   const kind = findKind(address)
-  const text = kind.isDefault(address) ? 'local' : kind.format(address)
+  const text = kind.isDefault?.(address) ? 'local' : kind.format(address)
   const store: SavedStore = { address: text }
   for (const name of listSettings('store')) {
     const value = toSettingText(Reflect.get(options, toOptionKey(name)))
@@ -127,17 +128,12 @@ async function init(globalOptions: GlobalOptions, io: Io, argument?: string): Pr
   const options = { ...globalOptions, store: value }
   const { settings } = await CommandContext.read(options, io)
   const store = await settings.resolveStore({ value, origin: 'The address', source: 'flag' })
-  const serverCount = requireCapability(store, 'direct').countServers(store)
-  if (serverCount > 1)
-    // If the server with the store were unreachable, a second store would be created on another
-    // one.
-    throw createUsageError(
-      `stores init takes an address with one server, but ${store.name} has ${serverCount}`,
-      'Name the server that accepts writes',
-    )
   const context = new CommandContext(settings, options, io, store)
-  const opener = await context.createDirectOpener({ onCreated: undefined }) // It is printed below.
-  const isCreated = await opener.init()
+  let isCreated = false
+  const onCreated = async () => {
+    isCreated = true
+  }
+  await (await openDirect(context, 'init', { onCreated }))?.close()
   const name = quoteIfNeeded(store.name)
   const text = isCreated ? `Created a store at ${name}` : `The store ${name} already exists`
   await context.printOutcome({ address: store.name, created: isCreated }, text)

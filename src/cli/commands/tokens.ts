@@ -1,5 +1,5 @@
 import { createDurationParser, parseNonEmptyString } from '../../config/option-values.js'
-import { createUsageError, PlantsError } from '../../errors.js'
+import { assertDefined, createUsageError, PlantsError } from '../../errors.js'
 import { addKeptHint } from '../../output/output.js'
 import { parseDecimalId } from '../../plant/plant.js'
 import { escapeControlChars } from '../../platform/escape.js'
@@ -14,6 +14,7 @@ import {
 import type { PlantsCommand } from '../command.js'
 import { CommandContext } from '../context.js'
 import type { GlobalOptions } from '../global-options.js'
+import { openDirect, openDirectStore } from '../open-store.js'
 import { parseRights, rightsRule } from '../options.js'
 
 interface CreateTokenOptions extends GlobalOptions {
@@ -69,7 +70,7 @@ async function create(options: CreateTokenOptions, io: Io): Promise<void> {
   const expiresAt = expires === undefined ? undefined : new Date(io.getTimeMs() + expires)
   const { hashToken } = await import('../../server/authenticate.js')
   const token = createToken()
-  const store = await (await context.createDirectOpener()).openOrCreate()
+  const store = assertDefined(await openDirect(context, 'write'))
   try {
     const fields = { note, rights: allow, createdAt, expiresAt }
     const savedToken = await store.tokens.add(hashToken(token), fields)
@@ -85,7 +86,7 @@ async function create(options: CreateTokenOptions, io: Io): Promise<void> {
 
 async function list(options: GlobalOptions, io: Io): Promise<void> {
   const context = await CommandContext.from(options, io)
-  const store = await context.openDirectStore()
+  const store = await openDirectStore(context)
   try {
     const formatCells = (token: Token) => [
       String(token.id),
@@ -106,7 +107,7 @@ async function list(options: GlobalOptions, io: Io): Promise<void> {
 
 async function revoke(options: GlobalOptions, io: Io, name: string): Promise<void> {
   const context = await CommandContext.from(options, io)
-  const store = await context.openDirectStore()
+  const store = await openDirectStore(context)
   try {
     const id = store && (await findTokenId(name, store.tokens, context))
     const token =

@@ -5,6 +5,7 @@ import type { PlantsCommand } from '../command.js'
 import { CommandContext } from '../context.js'
 import type { GlobalOptions } from '../global-options.js'
 import { idsDescription, isSingle, quotesHint, readIds } from '../ids.js'
+import { openStore } from '../open-store.js'
 import { warnOfEmptyTexts } from '../options.js'
 import { changePlants } from '../outcomes.js'
 
@@ -35,7 +36,7 @@ async function update(options: UpdateOptions, io: Io, args: string[]): Promise<v
   const context = await CommandContext.forPlants(options, io)
   const ids = await readIds(args, io, quotesHint)
   await warnOfEmptyTexts(options, 'To remove the tag: --no-tag', context.reporter)
-  const store = await context.openStore()
+  const store = await openStore(context)
   try {
     const changes = ids.map((id) => ({ type: 'update' as const, patch: { id, ...patch } }))
     const changeOptions = { isDryRun: options.dryRun === true, isSingle: isSingle(args) }

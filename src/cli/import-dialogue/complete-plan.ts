@@ -15,6 +15,7 @@ import type { PlantsError } from '../../errors.js'
 import { countStoredRecords } from '../../import/counts.js'
 import type { ImportPlan } from '../../import/inputs.js'
 import type { CommandContext } from '../context.js'
+import { describeStore } from '../open-store.js'
 import { applyAnswers, type ImportAnswers, sampleInput } from './answers.js'
 import { askForColumns } from './ask-columns.js'
 import { askForFileEncoding } from './ask-encoding.js'
@@ -67,7 +68,7 @@ function mayChangeStore({ counts }: ImportPreview): boolean {
 }
 
 async function askLastQuestion(preview: ImportPreview, context: CommandContext): Promise<void> {
-  const store = context.describeStore()
+  const store = describeStore(context)
   const question = `Import ${describePreview(preview)}${store === undefined ? '' : ` into ${store}`}?`
   // What deletes plants is not one Enter away.
   await askToImport(question, preview.counts.deleted > 0 ? 'no' : 'yes', context.io)

@@ -32,6 +32,8 @@ export interface PostgresOptions {
    * Called with undefined when it answers again.
    */
   onUnreachable?: ((failure: PlantsError | undefined, retryBudgetMs?: number) => void) | undefined
+  /** This is called for a new store. */
+  onCreated?: ((name: string) => Promise<void>) | undefined
 }
 
 export interface PostgresAccess extends PostgresOptions {
@@ -227,6 +229,17 @@ export function assertCanServe({ name, maxConnections }: PostgresAddress): void 
   if (maxConnections >= 2) return
   const message = `A service needs at least 2 connections to ${name}, but max is 1`
   throw createUsageError(message, 'Remove max from the address')
+}
+
+/**
+ * If the server with the store were unreachable, a second store would be created on another one.
+ *
+ * @throws {PlantsError} `usage` if the address has several servers
+ */
+export function assertOneServer({ name, hosts }: PostgresAddress): void {
+  if (hosts.length === 1) return
+  const message = `stores init takes an address with one server, but ${name} has ${hosts.length}`
+  throw createUsageError(message, 'Name the server that accepts writes')
 }
 
 /**

@@ -11,6 +11,7 @@ import type {
   TransactionOptions,
   WriteOptions,
 } from '../store.js'
+import type { Purpose } from '../store-kind.js'
 import {
   describeMissingRights,
   type Right,
@@ -41,14 +42,14 @@ export class PostgresStore implements DirectStore {
     this.tokens = createPostgresTokenStore(database)
   }
 
-  static async init(address: PostgresAddress, options: PostgresOptions): Promise<boolean> {
+  static async open(
+    address: PostgresAddress,
+    purpose: Purpose,
+    { onCreated, ...options }: PostgresOptions,
+  ): Promise<PostgresStore> {
     const database = new PostgresDatabase({ address, ...options })
-    return database.run(createStore).finally(() => database.close())
-  }
-
-  static async open(address: PostgresAddress, options: PostgresOptions): Promise<PostgresStore> {
-    const database = new PostgresDatabase({ address, ...options })
-    await database.run(assertStore)
+    if (purpose !== 'init') await database.run(assertStore)
+    else if (await database.run(createStore)) await onCreated?.(address.name)
     return new PostgresStore(database)
   }
 

@@ -9,7 +9,13 @@
  * store open, such as a service, would otherwise go on with the old file.
  */
 import { existsSync, rmSync, type Stats, statSync, truncateSync } from 'node:fs'
-import { createUsageError, fileInFolderHint, getSystemCode, PlantsError } from '../../errors.js'
+import {
+  assertDefined,
+  createUsageError,
+  fileInFolderHint,
+  getSystemCode,
+  PlantsError,
+} from '../../errors.js'
 import { formatPlantCount } from '../../plant/plant.js'
 import { AtomicFile, assertOwnFile } from '../../platform/atomic-file.js'
 import { readBytes, resolveLink, statIfExists } from '../../platform/files.js'
@@ -54,7 +60,7 @@ export async function backUp(
   const { target, oldStats } = examineTarget(file, name)
   const backup = `The backup ${target}`
   const signal = options.runtime.getStopSignal()
-  const store = await Connection.openExisting(name, options)
+  const store = await Connection.open({ name }, 'read', options)
   if (!store) return undefined
   let copy: AtomicFile | undefined
   try {
@@ -191,7 +197,7 @@ function countIfSound({ db }: Connection, database: 'main' | 'copy'): bigint {
 
 /** @returns how many plants the store has, if it is sound; undefined if there is no store */
 export async function checkIntegrity(path: string, options: SqliteOptions) {
-  const store = await Connection.openExisting(path, options)
+  const store = await Connection.open({ name: path }, 'read', options)
   try {
     return await store?.retryWhileLocked(() => countIfSound(store, 'main'))
   } finally {
@@ -238,8 +244,8 @@ export async function restoreStore(
   options: SqliteOptions,
 ) {
   const signal = options.runtime.getStopSignal()
-  const { connection: store, isNew } = await Connection.openOrCreate(address, 'write', options)
-  const { db, path } = store
+  const store = assertDefined(await Connection.open(address, 'write', options))
+  const { db, path, isNew } = store
   let previousContents: string | undefined
   try {
     await new Writer(store).transaction(async () => {

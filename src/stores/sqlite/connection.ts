@@ -3,7 +3,7 @@
  * `store-file.ts` prepares the file, and `open-mode.ts` chooses how it is opened.
  */
 import { statSync } from 'node:fs'
-import { assertDefined, fileInFolderHint } from '../../errors.js'
+import { fileInFolderHint } from '../../errors.js'
 import { foldString } from '../../plant/folding.js'
 import { resolveRealPath, statIfExists } from '../../platform/files.js'
 import type { Runtime } from '../../platform/runtime.js'
@@ -14,14 +14,14 @@ import {
   retryWhileBusy,
   type Statement,
 } from '../../platform/sqlite.js'
-import type { SqliteAddress } from '../address.js'
+import type { Purpose } from '../store-kind.js'
 import { createClosedError, createUnusableStoreError, explainSqliteError } from './explain.js'
 import {
   chooseMode,
   createChangedFileError,
   findUnmergedFile,
+  mayCreate,
   type OpenMode,
-  type Purpose,
   readFingerprint,
   readMode,
   writeMode,
@@ -40,10 +40,17 @@ export interface SqliteOptions {
   /** A call waits for a lock of another program no longer than this. */
   timeoutMs: number
   runtime: Runtime
-  /** This is called for a new store that is not the default one. */
+  /** This is called for a new store, but for the default one only if the purpose is `init`. */
   onCreated?: ((path: string) => Promise<void>) | undefined
   /** This is called for a new store that other users can change. */
   onExposed?: (warning: string) => Promise<void>
+}
+
+interface FileAddress {
+  /** The path of the file. */
+  name: string
+  /** Whether its folder is created if it is missing. */
+  isDefault?: boolean
 }
 
 interface NamedFile {
@@ -79,6 +86,8 @@ export class Connection {
   readonly #options: SqliteOptions
   readonly #statements = new Map<string, Statement>()
   readonly isReadOnly: boolean
+  /** Whether the file was created when it was opened. */
+  isNew = false
   readonly #mode: OpenMode
   #isOpen = true
 
@@ -92,30 +101,27 @@ export class Connection {
   }
 
   /**
-   * Opens the file of a store, and creates what is missing: its folder, if it is the default store,
-   * the file, and the tables.
+   * Opens the file of a store. To `write` and to `init`, it creates what is missing: its folder, if
+   * it is the default store, the file, and the tables.
    *
+   * @returns undefined for a missing file, and for one without a store, such as an empty one
    * @throws {PlantsError} `accessDenied` to `write` without the permission, and to `serve` a store
    *   of which a service would see one state for ever
-   * @returns whether this call has created the file, as `isNew`
    */
-  static async openOrCreate(
-    { name, isDefault }: SqliteAddress,
-    purpose: 'write' | 'serve',
+  static async open(
+    { name, isDefault = false }: FileAddress,
+    purpose: Purpose,
     options: SqliteOptions,
-  ) {
-    const isNew = createFileIfMissing(name, isDefault)
-    const connection = assertDefined(await Connection.#open(name, purpose, options))
+  ): Promise<Connection | undefined> {
+    const isNew = mayCreate(purpose) && createFileIfMissing(name, isDefault)
+    const connection = await Connection.#open(name, purpose, options)
+    if (!isNew || !connection) return connection
+    connection.isNew = true
     const { path } = connection
-    if (isNew && !isDefault) await options.onCreated?.(path)
-    const exposure = isNew && explainExposure(path)
+    if (!isDefault || purpose === 'init') await options.onCreated?.(path)
+    const exposure = explainExposure(path)
     if (exposure) await options.onExposed?.(exposure)
-    return { connection, isNew }
-  }
-
-  /** @returns undefined for a missing file, and for one without a store, such as an empty one */
-  static openExisting(name: string, options: SqliteOptions): Promise<Connection | undefined> {
-    return Connection.#open(name, 'read', options)
+    return connection
   }
 
   /** @param hasLostLog whether an earlier call has found no log that it could read */
@@ -125,22 +131,21 @@ export class Connection {
     options: SqliteOptions,
     hasLostLog = false,
   ): Promise<Connection | undefined> {
-    const mayCreate = purpose !== 'read'
     let connection: Connection | undefined
     try {
       const path = resolveRealPath(name)
-      const stats = mayCreate ? statSync(path) : statIfExists(path)
+      const stats = mayCreate(purpose) ? statSync(path) : statIfExists(path)
       if (stats?.isDirectory())
         throw createUnusableStoreError(path, 'is a directory', fileInFolderHint)
       if (stats && !stats.isFile()) throw createUnusableStoreError(path, 'is not a file')
-      if (!stats || (stats.size === 0 && !mayCreate)) return undefined
+      if (!stats || (stats.size === 0 && !mayCreate(purpose))) return undefined
       if (stats.size === 0) restrictToOwner(path, stats)
       assertNoSuperJournal(path)
       connection = new Connection(path, options, chooseMode(path, purpose, hasLostLog))
       const { db, isReadOnly } = connection
       const hasStore = await connection.retryWhileLocked(() => {
         db.exec(pragmas)
-        if (mayCreate) createTablesIfMissing(db, path, { isReadOnly })
+        if (purpose !== 'read') createTablesIfMissing(db, path, { isReadOnly })
         const isFilled = isStore(db, path)
         if (isFilled) assertOrdinaryTables(db, path, 'main')
         return isFilled
@@ -150,7 +155,7 @@ export class Connection {
       return undefined
     } catch (error) {
       connection?.close()
-      if (!mayCreate && connection?.hasLostLog())
+      if (purpose === 'read' && connection?.hasLostLog())
         return Connection.#open(name, purpose, options, true)
       throw explainSqliteError(error, name, describeFile(name, options))
     }

@@ -19,7 +19,7 @@ export async function* diagnoseFile(
 
 async function checkFile(address: SqliteAddress, options: SqliteOptions): Promise<CheckResult> {
   const { name, isDefault } = address
-  const store = await SqliteStore.openExisting(address, options)
+  const store = await SqliteStore.open(address, 'read', options)
   if (!store && isDefault)
     return { state: 'ok', message: `${name} (not created yet)`, hint: createDefaultHint }
   if (!store) throw createNoStoreError(address)

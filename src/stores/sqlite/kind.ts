@@ -1,33 +1,10 @@
 import type { SqliteAddress } from '../address.js'
-import {
-  type DirectStoreOpener,
-  MissingCapability,
-  type OpenContext,
-  type StoreKind,
-} from '../store-kind.js'
+import type { StoreKind } from '../store-kind.js'
 
 export const sqliteKind: StoreKind<SqliteAddress> = {
   noun: 'a file',
-  capabilities: {
-    direct: { createOpener, countServers: () => 1, isCreatedOnOpen: true },
-    backup: {
-      backUp: async (address, file, context) => (await loadBackup()).backUp(address, file, context),
-    },
-    restore: {
-      checkBackup: async (address, file, context) =>
-        (await loadBackup()).checkBackup(address, file, context),
-      restore: async (address, file, context) =>
-        (await loadBackup()).restoreStore(address, file, context.copyTime, context),
-      copyBeforeImport: async (address, context) => {
-        const { copyBeforeImport } = await import('./import-copy.js')
-        return copyBeforeImport(address, context.copyTime, context)
-      },
-    },
-    token: new MissingCapability(
-      'and uses no token',
-      'Select a service: --store https://plants.example.com, or a saved name',
-    ),
-  },
+  isDirect: true,
+  isCreatedOnOpen: true,
 
   /** Any string can be a path. So this kind is the last one that `kinds.ts` asks. */
   matches: () => true,
@@ -36,27 +13,21 @@ export const sqliteKind: StoreKind<SqliteAddress> = {
   format: ({ name }) => name,
   isDefault: ({ isDefault }) => isDefault,
   ownsFile: async ({ name }, path) => (await import('./store-file.js')).belongsToStore(name, path),
-  findNetworkRisk: async () => undefined,
-  toWritable: async (address) => address,
 
-  createOpener,
+  open: async (address, purpose, context) =>
+    (await import('./store.js')).SqliteStore.open(address, purpose, context),
   async *diagnose(address, context) {
-    const { diagnoseFile } = await import('./diagnose.js')
-    yield* diagnoseFile(address, context)
+    yield* (await import('./diagnose.js')).diagnoseFile(address, context)
   },
-}
-
-async function createOpener(
-  address: SqliteAddress,
-  context: OpenContext,
-): Promise<DirectStoreOpener> {
-  const load = async () => (await import('./store.js')).SqliteStore
-  return {
-    init: async () => (await load()).init(address, context),
-    openOrCreate: async () => (await load()).openOrCreate(address, context),
-    openExisting: async () => (await load()).openExisting(address, context),
-    openToServe: async () => (await load()).openToServe(address, context),
-  }
+  backUp: async (address, file, context) => (await loadBackup()).backUp(address, file, context),
+  restore: {
+    check: async (address, file, context) =>
+      (await loadBackup()).checkBackup(address, file, context),
+    run: async (address, file, context) =>
+      (await loadBackup()).restoreStore(address, file, context.copyTime, context),
+  },
+  copyBeforeImport: async (address, context) =>
+    (await import('./import-copy.js')).copyBeforeImport(address, context.copyTime, context),
 }
 
 function loadBackup() {

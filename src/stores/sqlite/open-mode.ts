@@ -6,6 +6,7 @@ import { accessSync, constants, existsSync, statSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { ignoreSystemError, PlantsError } from '../../errors.js'
 import { isThisUser, isWritableFile, readBytes, resolveRealPath } from '../../platform/files.js'
+import type { Purpose } from '../store-kind.js'
 import { createUnusableStoreError } from './explain.js'
 
 export const writeMode = 'mode=rw'
@@ -14,21 +15,15 @@ export const readMode = 'mode=ro'
 /** With these parameters of a URI, SQLite takes no locks, and looks for no log or journal. */
 export const immutableParameters = 'mode=ro&immutable=1'
 
-/**
- * What a store is opened for:
- *
- * - `read`: a missing store is not created, although the store may be changed if this user may.
- * - `write`: a missing store is created, and this user must be able to change it.
- * - `serve`: a missing store is created, and this process must see what others commit, such as a
- *   revoked token. It may only be able to read the store.
- */
-export type Purpose = 'read' | 'write' | 'serve'
-
 export interface OpenMode {
   /** The parameters of the URI. */
   parameters: string
   /** What an immutable file was before it was read. */
   fingerprint?: string | undefined
+}
+
+export function mayCreate(purpose: Purpose): boolean {
+  return purpose === 'write' || purpose === 'init'
 }
 
 /**
@@ -40,7 +35,7 @@ export interface OpenMode {
  * @throws the error of the system if the file must be written to, and this user may not do that
  */
 export function chooseMode(path: string, purpose: Purpose, hasLostLog: boolean): OpenMode {
-  if (purpose === 'write')
+  if (mayCreate(purpose))
     for (const target of [dirname(path), path]) accessSync(target, constants.W_OK)
   if (isWritableFile(path)) return { parameters: writeMode }
   if (purpose === 'serve') {

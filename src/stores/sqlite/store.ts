@@ -9,6 +9,7 @@ import type { SqliteAddress } from '../address.js'
 import type { Change } from '../change.js'
 import type { CountQuery, ReadQuery } from '../query.js'
 import type { DirectStore, Transaction, TransactionOptions, WriteOptions } from '../store.js'
+import type { Purpose } from '../store-kind.js'
 import { type Right, rights, type TokenStore } from '../tokens.js'
 import { Connection, type SqliteOptions } from './connection.js'
 import { createUnusableStoreError } from './explain.js'
@@ -32,24 +33,12 @@ export class SqliteStore implements DirectStore {
     this.tokens = createSqliteTokenStore(connection, this.#writer)
   }
 
-  static async init(address: SqliteAddress, options: SqliteOptions) {
-    const { connection, isNew } = await Connection.openOrCreate(address, 'write', options)
-    connection.close()
-    return isNew
-  }
-
-  static async openOrCreate(address: SqliteAddress, options: SqliteOptions) {
-    const { connection } = await Connection.openOrCreate(address, 'write', options)
-    return new SqliteStore(connection, options)
-  }
-
-  static async openToServe(address: SqliteAddress, options: SqliteOptions) {
-    const { connection } = await Connection.openOrCreate(address, 'serve', options)
-    return new SqliteStore(connection, options)
-  }
-
-  static async openExisting({ name }: SqliteAddress, options: SqliteOptions) {
-    const connection = await Connection.openExisting(name, options)
+  static async open(
+    address: SqliteAddress,
+    purpose: Purpose,
+    options: SqliteOptions,
+  ): Promise<SqliteStore | undefined> {
+    const connection = await Connection.open(address, purpose, options)
     return connection && new SqliteStore(connection, options)
   }
 
@@ -113,7 +102,7 @@ export class SqliteStore implements DirectStore {
    */
   async #openSnapshot(): Promise<Connection> {
     const { path } = this.#connection
-    const connection = await Connection.openExisting(path, this.#options)
+    const connection = await Connection.open({ name: path }, 'read', this.#options)
     if (!connection) throw createUnusableStoreError(path, 'was deleted or replaced', 'Try again')
     connection.db.exec('BEGIN')
     return connection

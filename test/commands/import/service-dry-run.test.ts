@@ -1,11 +1,10 @@
 import { expect, test } from 'vitest'
 import { createFixedTokenSource } from '../../../src/server/authenticate.js'
 import type { AccessLogEntry } from '../../../src/server/log.js'
-import { SqliteStore } from '../../../src/stores/sqlite/store.js'
 import type { Right } from '../../../src/stores/tokens.js'
 import { buildPlantLine, fillChunk, ImportSandbox } from '../../helpers/sandbox/import-sandbox.js'
 import { parseObjects } from '../../helpers/sandbox/sandbox.js'
-import { buildSqliteOptions, createFileAddress } from '../../helpers/sandbox/store.js'
+import { openFile } from '../../helpers/sandbox/store.js'
 import { createLogTo, serveInProcess, token } from '../../helpers/scripted-server/service.js'
 
 /** Serves plants to a user, and collects the requests. */
@@ -14,8 +13,7 @@ async function serveTo(rights: readonly Right[], plants: string) {
   await user.import('', plants)
   const requests: AccessLogEntry[] = []
   const { address } = await serveInProcess({
-    openStore: (events) =>
-      SqliteStore.openOrCreate(createFileAddress(user.store), buildSqliteOptions(events)),
+    openStore: (events) => openFile(user.store, events),
     openTokenSource: async () => createFixedTokenSource(token, { name: 'test', rights }),
     log: {
       ...createLogTo(async () => undefined),

@@ -93,6 +93,18 @@ function shareBetweenTests<Kind extends Database>(
   }
 }
 
+/** Creates a store in a database, and returns whether there was none. */
+export async function initStore(database: DatabaseLogin): Promise<boolean> {
+  let isCreated = false
+  const onCreated = async () => {
+    isCreated = true
+  }
+  const options = buildDatabaseOptions(database, { onCreated })
+  const store = await PostgresStore.open(parseDatabaseAddress(database), 'init', options)
+  await store.close()
+  return isCreated
+}
+
 async function createDatabaseUntil(
   onEnd: OnEnd,
   { installation, isEmpty = false }: { installation?: Installation | undefined; isEmpty?: boolean },
@@ -104,8 +116,7 @@ async function createDatabaseUntil(
   await execute(`CREATE DATABASE ${name} OWNER plants TEMPLATE template0 ${locale}`)
   onEnd(async () => void (await execute(`DROP DATABASE ${name} WITH (FORCE)`)))
   const database = describeDatabase(server, name)
-  if (!isEmpty)
-    await PostgresStore.init(parseDatabaseAddress(database), buildDatabaseOptions(database))
+  if (!isEmpty) await initStore(database)
   return database
 }
 
@@ -113,7 +124,7 @@ async function startServerUntil(onEnd: OnEnd, options?: ServerOptions): Promise<
   const server = await startServer(await findSharedServer(), options)
   onEnd(server.remove)
   const database = { ...server, ...describeDatabase(server, 'plants') }
-  await PostgresStore.init(parseDatabaseAddress(database), buildDatabaseOptions(database))
+  await initStore(database)
   return database
 }
 
@@ -211,7 +222,7 @@ export async function openPostgresStore(
     try {
       const openOptions = buildDatabaseOptions(database, options)
       return closeAfterTest(
-        await PostgresStore.open(parseDatabaseAddress(database, parameters), openOptions),
+        await PostgresStore.open(parseDatabaseAddress(database, parameters), 'read', openOptions),
       )
     } catch (error) {
       const isTooShort = error instanceof PlantsError && error.isRetryable

@@ -1,10 +1,12 @@
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import { onTestFinished } from 'vitest'
+import { assertDefined } from '../../../src/errors.js'
 import type { NewPlant } from '../../../src/plant/plant.js'
 import type { AddressContext, SqliteAddress } from '../../../src/stores/address.js'
 import { type Change, writeOne } from '../../../src/stores/change.js'
 import type { SqliteOptions } from '../../../src/stores/sqlite/connection.js'
+import { SqliteStore } from '../../../src/stores/sqlite/store.js'
 import type { Store } from '../../../src/stores/store.js'
 
 type Writable = Pick<Store, 'write'>
@@ -33,6 +35,15 @@ export function createAddressContext(options: Partial<AddressContext> = {}): Add
 /** Creates the address of a file that is not the default store. */
 export function createFileAddress(path: string): SqliteAddress {
   return { scheme: 'sqlite', name: path, isDefault: false }
+}
+
+/** Opens the store in a file, and creates it if it is missing. */
+export async function openFile(
+  path: string,
+  options: Partial<SqliteOptions> = {},
+): Promise<SqliteStore> {
+  const address = createFileAddress(path)
+  return assertDefined(await SqliteStore.open(address, 'write', buildSqliteOptions(options)))
 }
 
 export function closeAfterTest<Store extends { close(): Promise<void> }>(store: Store): Store {

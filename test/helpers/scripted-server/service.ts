@@ -6,13 +6,12 @@ import { onTestFinished } from 'vitest'
 import { type Caller, createFixedTokenSource } from '../../../src/server/authenticate.js'
 import { type Service, type ServiceOptions, startService } from '../../../src/server/service.js'
 import type { Change, Outcome } from '../../../src/stores/change.js'
-import { SqliteStore } from '../../../src/stores/sqlite/store.js'
 import type { DirectStore, Store } from '../../../src/stores/store.js'
 import { rights } from '../../../src/stores/tokens.js'
 import { checkSecrets } from '../expect/secrets.js'
 import { bin, execute } from '../sandbox/process.js'
 import { runPlants } from '../sandbox/run.js'
-import { buildSqliteOptions, createFileAddress } from '../sandbox/store.js'
+import { openFile } from '../sandbox/store.js'
 import { createTemporaryFolder } from '../sandbox/temporary-folder.js'
 import { waitFor } from '../sandbox/wait.js'
 
@@ -151,8 +150,7 @@ export const token = 's3cret-token'
 /** Starts the program's own service on an empty store in a file; its only token is `token`. */
 export async function serveFile(path: string, caller = testCaller): Promise<string> {
   const service = await serveInProcess({
-    openStore: (events) =>
-      SqliteStore.openOrCreate(createFileAddress(path), buildSqliteOptions(events)),
+    openStore: (events) => openFile(path, events),
     openTokenSource: async () => createFixedTokenSource(token, caller),
   })
   return service.address

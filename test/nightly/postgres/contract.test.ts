@@ -69,7 +69,11 @@ async function openSubject(database: Database): Promise<Subject<PostgresStore>> 
   let other: Promise<PostgresStore | undefined> | undefined
   onTestFinished(async () => (await other)?.close())
   const readBack = async (id: bigint) => {
-    other ??= PostgresStore.open(parseDatabaseAddress(database), buildDatabaseOptions(database))
+    other ??= PostgresStore.open(
+      parseDatabaseAddress(database),
+      'read',
+      buildDatabaseOptions(database),
+    )
     return (await (await other)?.get([id]))?.get(id)
   }
   return { store, readBack }

@@ -108,7 +108,11 @@ test('an operation at a silent server fails in time, also with a timeout of 0', 
   const database = await server()
   const { port } = await ScriptedServer.listen({})
   const address = parseDatabaseAddress({ url: at(port, database) })
-  const opening = PostgresStore.open(address, buildDatabaseOptions(database, { timeoutMs: 0 }))
+  const opening = PostgresStore.open(
+    address,
+    'read',
+    buildDatabaseOptions(database, { timeoutMs: 0 }),
+  )
   expect(await settleAll([opening])).toEqual([unavailable('it timed out$')])
 })
 

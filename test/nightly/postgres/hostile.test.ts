@@ -152,5 +152,5 @@ function open(port: number, signal = new AbortController().signal): Promise<Post
     'sslmode=disable',
   )
   const options = buildDatabaseOptions({ env: {} }, { runtime: createRuntime(signal) })
-  return PostgresStore.open(address, options)
+  return PostgresStore.open(address, 'read', options)
 }

@@ -90,7 +90,11 @@ async function logIn(
   const address = parseDatabaseAddress({ url: `postgres://plants@${host}/plants` }, parameters)
   const runtime = { ...buildSqliteOptions().runtime, now }
   const login = { ...buildDatabaseOptions({ env }).login, ...more }
-  const opened = PostgresStore.open(address, buildDatabaseOptions({ env }, { login, runtime }))
+  const opened = PostgresStore.open(
+    address,
+    'read',
+    buildDatabaseOptions({ env }, { login, runtime }),
+  )
   return String((await settleAll([opened]))[0])
 }
 
@@ -193,7 +197,7 @@ test.runIf(hasOpenssl)('each sslmode verifies what libpq verifies (needs openssl
       `sslmode=${mode}${ca ? `&sslrootcert=${ca.path}` : ''}`,
     )
     const login = { ...buildDatabaseOptions({ env: {} }).login, ca: ca?.cert }
-    const opened = PostgresStore.open(address, buildDatabaseOptions(database, { login }))
+    const opened = PostgresStore.open(address, 'read', buildDatabaseOptions(database, { login }))
     const store = closeAfterTest(await opened)
     await store.check()
     const sessions = `pg_stat_ssl JOIN pg_stat_activity USING (pid) WHERE usename = '${username}'`

@@ -1,10 +1,8 @@
 import { expect, onTestFinished, test } from 'vitest'
-import { PostgresStore } from '../../../src/stores/postgres/store.js'
 import {
-  buildDatabaseOptions,
   createDatabase,
+  initStore,
   openPostgresStore,
-  parseDatabaseAddress,
   shareDatabase,
   startOwnServer,
 } from '../../helpers/postgres/database.js'
@@ -19,9 +17,7 @@ const accessDenied = (why: string) => expect.stringMatching(RegExp(`^accessDenie
 
 test('ten concurrent commands create a store once, and one of them reports it', async () => {
   const database = await createDatabase({ isEmpty: true })
-  const init = () =>
-    PostgresStore.init(parseDatabaseAddress(database), buildDatabaseOptions(database))
-  const created = await Promise.all(Array.from({ length: 10 }, init))
+  const created = await Promise.all(Array.from({ length: 10 }, () => initStore(database)))
   expect(created.toSorted()).toEqual([...Array(9).fill(false), true])
   expect(await database.query('SELECT version FROM plant_store.schema_version')).toEqual([
     { version: 1 },
@@ -79,9 +75,11 @@ test('no command except stores init creates a store in a database', async () => 
 test('a command does not open a store of another version', async () => {
   const database = await createDatabase()
   await database.query('UPDATE plant_store.schema_version SET version = 2')
-  const init = PostgresStore.init(parseDatabaseAddress(database), buildDatabaseOptions(database))
   const other = accessDenied('version 2')
-  expect(await settleAll([openPostgresStore(database), init])).toEqual([other, other])
+  expect(await settleAll([openPostgresStore(database), initStore(database)])).toEqual([
+    other,
+    other,
+  ])
 })
 
 /** The grants of docs/postgresql.md, of such rights as `SELECT, INSERT`. */

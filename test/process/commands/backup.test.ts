@@ -1,22 +1,14 @@
 import { copyFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
-import { SqliteStore } from '../../../src/stores/sqlite/store.js'
 import { Sandbox } from '../../helpers/sandbox/sandbox.js'
 import { insertPlants, readIds } from '../../helpers/sandbox/sqlite-file.js'
-import {
-  buildSqliteOptions,
-  closeAfterTest,
-  createFileAddress,
-  createPlant,
-} from '../../helpers/sandbox/store.js'
+import { closeAfterTest, createPlant, openFile } from '../../helpers/sandbox/store.js'
 import { serve } from '../../helpers/scripted-server/service.js'
 
 /** Creates plants in a store, one after the other, until `end`; and returns their ids. */
 async function writeTo(path: string, first: number) {
-  const store = closeAfterTest(
-    await SqliteStore.openOrCreate(createFileAddress(path), buildSqliteOptions()),
-  )
+  const store = closeAfterTest(await openFile(path))
   const answered: number[] = []
   let isDone = false
   const write = async () => {

@@ -2,20 +2,15 @@ import { expect, test } from 'vitest'
 import { authenticate, hashToken } from '../../../src/server/authenticate.js'
 import { HttpError } from '../../../src/server/http-error.js'
 import { TokenCache } from '../../../src/server/token-cache.js'
-import { SqliteStore } from '../../../src/stores/sqlite/store.js'
-import {
-  buildSqliteOptions,
-  closeAfterTest,
-  createFileAddress,
-} from '../../helpers/sandbox/store.js'
+import { closeAfterTest, openFile } from '../../helpers/sandbox/store.js'
 import { createTemporaryFolder } from '../../helpers/sandbox/temporary-folder.js'
 
 const evening = Date.UTC(2026, 0, 1, 22)
 
 /** What requests with a token get, by milliseconds after the evening: its name, or the error. */
 async function useToken(expires?: number) {
-  const file = createFileAddress(`${createTemporaryFolder()}/plants.db`)
-  const { tokens } = closeAfterTest(await SqliteStore.openOrCreate(file, buildSqliteOptions()))
+  const file = `${createTemporaryFolder()}/plants.db`
+  const { tokens } = closeAfterTest(await openFile(file))
   await tokens.add(hashToken('token'), {
     note: undefined,
     rights: ['read'],

@@ -13,7 +13,7 @@ import { fieldNames } from '../../../plant/fields.js'
 import { parseFileEnding, spreadsheetEndings } from '../../../platform/file-names.js'
 import type { Io } from '../../../platform/io.js'
 import { existsPolicies } from '../../../stores/change.js'
-import { findKind, hasCapability } from '../../../stores/kinds.js'
+import { findKind } from '../../../stores/kinds.js'
 import { leaveOutHint, type PlantsCommand } from '../../command.js'
 import type { ContextOptions } from '../../context.js'
 import { CommandContext } from '../../context.js'
@@ -123,10 +123,8 @@ async function importPlants(
   files: string[],
   argv: readonly string[],
 ): Promise<void> {
-  const { settings, address } = await CommandContext.from(options, io)
-  const writableAddress = await findKind(address).toWritable(address)
-  const context = new CommandContext(settings, options, io, writableAddress)
-  if (options.atomic && !hasCapability(context.address, 'direct'))
+  const context = await CommandContext.from(options, io)
+  if (options.atomic && !findKind(context.address).isDirect)
     throw createUsageError(
       `--atomic is not supported at ${context.address.name}: a service cannot roll back`,
       'Leave it out',

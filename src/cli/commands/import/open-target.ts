@@ -6,11 +6,12 @@ import { smallestId } from '../../../plant/fields.js'
 import { toWireJson } from '../../../plant/json.js'
 import { applyPatch, type StoredPlant } from '../../../plant/plant.js'
 import { type Change, getTargetId, isReadRejected, type Outcome } from '../../../stores/change.js'
-import { findKind, hasCapability } from '../../../stores/kinds.js'
+import { findKind } from '../../../stores/kinds.js'
 import { type KeyedPlant, planChanges } from '../../../stores/plan.js'
 import type { DirectStore, Store } from '../../../stores/store.js'
 import { maxConcurrency } from '../../../stores/store-kind.js'
 import type { CommandContext } from '../../context.js'
+import { openDirect, openToWrite } from '../../open-store.js'
 import { splitIntoPages } from '../../outcomes.js'
 
 export interface ImportTarget {
@@ -26,22 +27,24 @@ export interface ImportTarget {
   close(): Promise<void>
 }
 
-export function openTarget(plan: ImportPlan, context: CommandContext): Promise<ImportTarget> {
-  const isDirect = hasCapability(context.address, 'direct')
-  if (plan.dryRun) return isDirect ? openDirectDryRun(context) : openServiceDryRun(context)
-  return isDirect ? openDirectStore(plan, context) : openService(context)
+export async function openTarget(plan: ImportPlan, context: CommandContext): Promise<ImportTarget> {
+  const kind = findKind(context.address)
+  if (!kind.isDirect) return plan.dryRun ? openServiceDryRun(context) : openService(context)
+  // A missing file is created with the first change, unless there is one transaction.
+  const purpose = kind.isCreatedOnOpen && !plan.atomic ? 'read' : 'write'
+  const store = await openDirect(context, purpose, { needsPrimary: true })
+  return plan.dryRun ? createDryRun(store) : createDirectTarget(store, context)
 }
 
-/** Opens a direct store. Without `--atomic`, a missing file is created with the first change. */
-async function openDirectStore(plan: ImportPlan, context: CommandContext): Promise<ImportTarget> {
-  const opener = await context.createDirectOpener()
-  const { direct } = findKind(context.address).capabilities
-  const mayStayMissing = 'isCreatedOnOpen' in direct && !plan.atomic
-  let store = mayStayMissing ? await opener.openExisting() : await opener.openOrCreate()
+function createDirectTarget(
+  existingStore: DirectStore | undefined,
+  context: CommandContext,
+): ImportTarget {
+  let store = existingStore
   return {
     store,
     async write(changes, options) {
-      store ??= await opener.openOrCreate()
+      store ??= assertDefined(await openDirect(context, 'write'))
       return store.write(changes, options)
     },
     isDirect: true,
@@ -54,8 +57,7 @@ async function openDirectStore(plan: ImportPlan, context: CommandContext): Promi
  * Each chunk of a dry run is rolled back at its end, and not all of them together, so that other
  * writers do not wait for the whole dry run.
  */
-async function openDirectDryRun(context: CommandContext): Promise<ImportTarget> {
-  const store = await (await context.createDirectOpener()).openExisting()
+function createDryRun(store: DirectStore | undefined): ImportTarget {
   if (!store)
     return {
       write: async (changes) => planChanges([], changes).outcomes,
@@ -73,7 +75,7 @@ async function openDirectDryRun(context: CommandContext): Promise<ImportTarget> 
 }
 
 async function openService(context: CommandContext): Promise<ImportTarget> {
-  const store = await context.openOrCreateStore()
+  const store = await openToWrite(context)
   return {
     store,
     // If the service ends the import, no record behind these may be stored.
@@ -93,7 +95,7 @@ function addKey(change: Change): Change {
 
 /** A dry run stores nothing at a service, and reads the plants that the changes name. */
 async function openServiceDryRun(context: CommandContext): Promise<ImportTarget> {
-  const store = await context.openOrCreateStore()
+  const store = await openToWrite(context)
   let isReadable = true
   const readPlants = async (ids: readonly bigint[]) => {
     if (!isReadable) return undefined

@@ -1,9 +1,10 @@
 import { PlantsError } from '../../../errors.js'
-import { hasCapability, requireCapability } from '../../../stores/kinds.js'
+import { findKind } from '../../../stores/kinds.js'
 import type { Store } from '../../../stores/store.js'
 import type { ImportCopy } from '../../../stores/store-kind.js'
 import type { CommandContext } from '../../context.js'
 import { quoteForShell } from '../../import-dialogue/command-line.js'
+import { createOpenContext } from '../../open-store.js'
 import type { ImportReport } from './report.js'
 
 type UndoState =
@@ -26,12 +27,13 @@ export class ImportUndo {
 
   /** Copies the contents of the store, if it is a file with plants. */
   async prepare(): Promise<void> {
-    const { address, openContext, io } = this.#context
-    if (this.#state.name !== 'noCopy' || !hasCapability(address, 'restore')) return
-    const { copyBeforeImport } = requireCapability(address, 'restore')
+    const { address, io } = this.#context
+    const { copyBeforeImport } = findKind(address)
+    if (this.#state.name !== 'noCopy' || !copyBeforeImport) return
     const copyTime = new Date(io.getTimeMs())
     try {
-      const copy = await copyBeforeImport(address, { ...openContext, copyTime })
+      const copyContext = { ...createOpenContext(this.#context), copyTime }
+      const copy = await copyBeforeImport(address, copyContext)
       if (copy) this.#state = { name: 'prepared', copy }
     } catch (error) {
       await this.#warnOfFailure(error)

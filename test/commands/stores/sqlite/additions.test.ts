@@ -1,14 +1,9 @@
 import { join } from 'node:path'
 import { beforeEach, describe, expect, test } from 'vitest'
 import type { Change } from '../../../../src/stores/change.js'
-import { SqliteStore } from '../../../../src/stores/sqlite/store.js'
 import { Sandbox, toTextResult } from '../../../helpers/sandbox/sandbox.js'
 import { DatabaseSync, queryFile } from '../../../helpers/sandbox/sqlite-file.js'
-import {
-  buildSqliteOptions,
-  closeAfterTest,
-  createFileAddress,
-} from '../../../helpers/sandbox/store.js'
+import { closeAfterTest, openFile } from '../../../helpers/sandbox/store.js'
 
 // What users add to the file of their store with other programs.
 
@@ -27,10 +22,7 @@ function exec(sql: string): void {
   db.close()
 }
 
-const opened = async () =>
-  closeAfterTest(
-    await SqliteStore.openOrCreate(createFileAddress(user.store), buildSqliteOptions()),
-  )
+const opened = async () => closeAfterTest(await openFile(user.store))
 
 test('all commands leave an added index, view and table alone, and a backup has them', async () => {
   exec(`CREATE INDEX my_index ON plants (tag, lower(name));

@@ -26,6 +26,7 @@ import {
   createFileAddress,
   createPlant,
   gather,
+  openFile,
 } from '../../../helpers/sandbox/store.js'
 import { createTemporaryFolder } from '../../../helpers/sandbox/temporary-folder.js'
 
@@ -34,9 +35,7 @@ const moss = { id: 2n, name: 'Moss' }
 const createFern = 'create --id 1 --name Fern'
 
 async function openStore(path = join(createTemporaryFolder(), 'plants.db')) {
-  const store = closeAfterTest(
-    await SqliteStore.openOrCreate(createFileAddress(path), buildSqliteOptions()),
-  )
+  const store = closeAfterTest(await openFile(path))
   return { path, store }
 }
 
@@ -115,7 +114,7 @@ describe('the file of a store', () => {
         return 0
       }
       const runtime = { ...options.runtime, random }
-      const store = await SqliteStore.openOrCreate(createFileAddress(path), { ...options, runtime })
+      const store = await openFile(path, { runtime })
       const other = openDatabase(path)
       other.exec('BEGIN IMMEDIATE')
       const work = async ({ write }: Transaction) => write([{ type: 'create', plant: moss }])
@@ -174,7 +173,9 @@ test.skipIf(isWindows)(
   'a create is confirmed only after its commit (needs to remove what is open)',
   async () => {
     const { path } = await openStore()
-    const connection = assertDefined(await Connection.openExisting(path, buildSqliteOptions()))
+    const connection = assertDefined(
+      await Connection.open({ name: path }, 'read', buildSqliteOptions()),
+    )
     onTestFinished(() => connection.close())
     const { prepare } = connection
     vi.spyOn(connection, 'prepare').mockImplementation((sql) => {
@@ -194,7 +195,7 @@ async function openBackup() {
   openDatabase(path).exec(`VACUUM INTO '${backup}'`)
   const address = createFileAddress(backup)
   const writer = closeAfterTest(
-    assertDefined(await SqliteStore.openExisting(address, buildSqliteOptions())),
+    assertDefined(await SqliteStore.open(address, 'read', buildSqliteOptions())),
   )
   return { backup, address, writer }
 }
@@ -209,7 +210,7 @@ test('a backup is read without a log, and written with one, also when another pr
     shouldCommit: () => false,
   })
   expect(listFiles(backup)).toEqual(['backup.db'])
-  await createPlant(closeAfterTest(await SqliteStore.openOrCreate(address, buildSqliteOptions())), {
+  await createPlant(closeAfterTest(await openFile(address.name)), {
     id: 3n,
     name: 'Fern',
   })
