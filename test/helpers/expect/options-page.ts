@@ -1,12 +1,15 @@
 import type { Command } from 'commander'
-import { PlantsCommand } from '../../../src/cli/command.js'
 import { getCommandPath, listCommands, program } from './documents.js'
 
-// Formats docs/options.md, which lists the usage, arguments and options of each command as its help does.
+// Formats docs/options.md, which lists the options of each command as its help does.
 
 const introduction = `# Options
 
-This page is the reference of all commands: their usage, arguments and options, generated from the texts of \`--help\` and the manual pages. Other [pages](../README.md#documentation) explain what the options are for.
+These are the options of all commands, generated from the texts of \`--help\`. \`plants help COMMAND\` also shows arguments and examples. Other [pages](README.md) explain what the options are for.
+
+## All commands
+
+\`plants --version\` or \`plants -V\` shows the version. Every command has these options:
 `
 
 export function formatOptionsPage(): string {
@@ -14,67 +17,50 @@ export function formatOptionsPage(): string {
     (command) => command !== program && command.name() !== 'help' && command.commands.length === 0,
   )
   // Only `plants` itself has the option --version.
-  const commonRows = formatOptionRows(program).filter((row) => !row.includes(', --version'))
-  return [
-    introduction,
-    `Commands: ${commands.map(formatLink).join(', ')}\n`,
-    '## All commands\n\nEvery command has these options. `plants --version` or `plants -V` shows the version.\n',
-    ...formatTable('option', commonRows),
-    ...commands.flatMap(formatCommand),
-  ].join('\n')
+  const common = listOptions(program).filter(({ flags }) => !flags.includes('--version'))
+  const commandsByItem = new Map<string, string>()
+  return [introduction, ...common.map(formatItem), '']
+    .concat(commands.flatMap((command) => formatCommand(command, commandsByItem)))
+    .join('\n')
 }
 
-function formatLink(command: Command): string {
-  const path = getCommandPath(command)
-  return `[${path.join(' ')}](#plants-${path.join('-')})`
+interface OptionText {
+  flags: string
+  description: string
 }
 
-function formatCommand(command: Command): string[] {
+/** @param commandsByItem the command that lists an option first, to which others refer */
+function formatCommand(command: Command, commandsByItem: Map<string, string>): string[] {
+  const name = getCommandPath(command).join(' ')
+  const lines = [`## plants ${name}\n`, `${command.description()}\n`]
   // `stores add` lists some options of all commands again, because it saves them with the store.
-  const optionRows = formatOptionRows(command).filter((row) => !isRepeatedByHelp(row))
-  return [
-    `## plants ${getCommandPath(command).join(' ')}\n`,
-    `${command.description()}\n`,
-    `\`\`\`text\n${formatUsage(command)}\n\`\`\`\n`,
-    ...formatTable('argument', formatArgumentRows(command)),
-    ...formatTable('option', optionRows),
-  ]
-}
-
-function formatUsage(command: Command): string {
-  const examples = command instanceof PlantsCommand ? command.examples : []
-  return [
-    command.createHelp().commandUsage(command),
-    '',
-    'Examples:',
-    ...examples.map((line) => `  ${line}`),
-  ].join('\n')
+  const options = listOptions(command).filter(({ flags }) => !isRepeatedByHelp(flags))
+  const items: string[] = []
+  const flagsByCommand = new Map<string, string[]>()
+  for (const option of options) {
+    const item = formatItem(option)
+    const first = commandsByItem.get(item)
+    if (first === undefined) items.push(item)
+    else flagsByCommand.set(first, [...(flagsByCommand.get(first) ?? []), `\`${option.flags}\``])
+    commandsByItem.set(item, first ?? name)
+  }
+  for (const [first, flags] of flagsByCommand)
+    items.push(`- ${flags.join(', ')}: as for [${first}](#plants-${first.replaceAll(' ', '-')})`)
+  return items.length === 0 ? lines : [...lines, ...items, '']
 }
 
 /** Help lists these options again at each command that has a store or prints plants. */
-function isRepeatedByHelp(row: string): boolean {
-  return ['--store', '--output', '--help'].some((flag) => row.includes(`, ${flag}`))
+function isRepeatedByHelp(flags: string): boolean {
+  return ['--store', '--output', '--help'].some((flag) => flags.includes(`, ${flag}`))
 }
 
-/** Without rows, a command has no table. */
-function formatTable(title: string, rows: string[]): string[] {
-  return rows.length === 0 ? [] : [`| ${title} | description |`, '|---|---|', ...rows, '']
-}
-
-function formatArgumentRows(command: Command): string[] {
-  const help = command.createHelp()
-  return help
-    .visibleArguments(command)
-    .map((argument) => formatRow(help.argumentTerm(argument), help.argumentDescription(argument)))
-}
-
-function formatOptionRows(command: Command): string[] {
+function listOptions(command: Command): OptionText[] {
   const help = command.createHelp()
   return help
     .visibleOptions(command)
-    .map((option) => formatRow(option.flags, help.optionDescription(option)))
+    .map((option) => ({ flags: option.flags, description: help.optionDescription(option) }))
 }
 
-function formatRow(term: string, description: string): string {
-  return `| \`${term}\` | ${description.replaceAll('|', '\\|')} |`
+function formatItem({ flags, description }: OptionText): string {
+  return `- \`${flags}\`: ${description}`
 }
