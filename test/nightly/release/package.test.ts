@@ -34,7 +34,7 @@ test('the package has the program, its licences and its pages for users, in 600 
   const expected = [
     ...['CHANGELOG.md', 'LICENSE', 'README.md', 'SECURITY.md', 'package.json'],
     ...['bin/code-cache.js', 'bin/plants.js'],
-    ...['deploy', 'dist', 'docs', 'man'].flatMap(listFiles),
+    ...['dist', 'docs', 'man'].flatMap(listFiles),
   ]
     .filter((name) => !isForContributors(name))
     .toSorted()
