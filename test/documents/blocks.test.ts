@@ -71,10 +71,10 @@ function isRun(blocks: Block[]): boolean {
   return !isNpm && blocks.some(({ language }) => ['sh', 'console'].includes(language))
 }
 
-/** A page begins in a shell of its own, in an empty directory. */
+/** A page begins in a shell of its own, in a directory that has only the examples of a clone. */
 function beginSession(home: string, path: string): void {
   const folder = join(home, 'pages', path.replaceAll('/', '-'))
-  mkdirSync(folder, { recursive: true })
+  cpSync('examples', join(folder, 'examples'), { recursive: true })
   writeFileSync(join(home, session), `cd '${folder}'\n`)
 }
 
@@ -134,11 +134,13 @@ function scriptOf(text: string): string {
     .join('\n')
 }
 
-/** A text without what each run has of its own: durations, and the directory of the page. */
+/** A text without what each run has of its own: dates, times, and the directory of the page. */
 function timeless(text: string): string {
   return text
     .replaceAll(/\d+\.\d s\b/g, '0.1 s')
-    .replaceAll(/(?<=Created store )\/\S*\/(?=[^/]*$)/gm, '/home/ada/')
+    .replaceAll(/\d{4}-\d\d-\d\d\b/g, '2026-01-02')
+    .replaceAll(/\d{8}T\d{6}Z/g, '20260102T030405Z')
+    .replaceAll(/\/\S*\/pages\/[^/\s]+\//g, '/home/ada/')
 }
 
 /** The file that has what one block leaves to the next one: the exported variables and the directory. */
