@@ -4,8 +4,9 @@ import { join } from 'node:path'
 const id = '\0help-pages'
 
 /**
- * Bundles the pages for users as a `Map` by their names, in the order in which the README links
- * them. The list of all options is not among them, because the help of each command has its own.
+ * Bundles the pages for users as a `Map` by their names, in the order in which `docs/README.md`
+ * links them. The list of all options is not among them, because the help of each command has its
+ * own.
  */
 export const helpPages = {
   name: 'help-pages',
@@ -15,8 +16,8 @@ export const helpPages = {
 }
 
 function readPages() {
-  const links = readFile('README.md').matchAll(/\]\((docs\/(?!options)([\w-]+)\.md)\)/g)
-  return Array.from(links, ([, path, name]) => [name, readFile(path)])
+  const links = readFile('docs/README.md').matchAll(/\]\((?!options)([\w-]+)\.md\)/g)
+  return Array.from(links, ([, name]) => [name, readFile(`docs/${name}.md`)])
 }
 
 function readFile(path) {

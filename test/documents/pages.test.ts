@@ -23,10 +23,14 @@ import { createTemporaryFolder } from '../helpers/sandbox/temporary-folder.js'
 // The blocks of the pages are run by documents/blocks.test.ts.
 
 const root = join(import.meta.dirname, '../..')
-/** The README, which links files that the package lacks by their addresses in the repository. */
-const readme = (pages.get('README.md') ?? '').replaceAll(
-  'https://github.com/OWNER/NAME/blob/main/',
-  '',
+/** The pages, with links to files that the package lacks, which have addresses of the repository. */
+const linkedPages = new Map(
+  Array.from(pages, ([path, page]): [string, string] => [
+    path,
+    page.replaceAll(/https:\/\/github\.com\/OWNER\/NAME\/blob\/main\/([\w./-]+)/g, (_, file) =>
+      posix.relative(posix.dirname(path), file),
+    ),
+  ]),
 )
 const helps = await readAllHelps()
 
@@ -55,11 +59,13 @@ const exitCodes = [0, ...new Set(kinds.map(({ exitCode }) => exitCode))]
     return [code, [...new Set<number>(errors)].toSorted((one, other) => one - other)]
   })
 
-test('the README leads to every page, and the architecture to every design note', () => {
-  const docs = [...pages.keys()].filter((path) => path.startsWith('docs/'))
+test('the index leads to every page, and the architecture to every design note', () => {
+  expect(pages.get('README.md')).toContain('](docs/README.md)')
+  const index = 'docs/README.md'
+  const docs = [...pages.keys()].filter((path) => path.startsWith('docs/') && path !== index)
   const isDesignNote = (path: string) => path.startsWith('docs/design/')
-  const guides = docs.filter((path) => !isDesignNote(path))
-  expect(guides.filter((path) => !readme.includes(`](${path})`))).toEqual([])
+  const guides = docs.filter((path) => !isDesignNote(path)).map((path) => posix.basename(path))
+  expect(guides.filter((name) => !linkedPages.get(index)?.includes(`](${name})`))).toEqual([])
   const notes = docs.filter(isDesignNote).map((path) => posix.relative('docs', path))
   const architecture = pages.get('docs/architecture.md') ?? ''
   expect(notes.filter((path) => !architecture.includes(`](${path})`))).toEqual([])
@@ -67,7 +73,7 @@ test('the README leads to every page, and the architecture to every design note'
 
 test('the topics of help are the pages for users', () => {
   const names = [...pages.keys()].map((path) => /^docs\/([\w-]+)\.md$/.exec(path)?.[1] ?? '')
-  const others = ['', 'architecture', 'options', 'release']
+  const others = ['', 'README', 'architecture', 'options', 'release']
   const topics = listTopics().map(([topic]) => topic)
   expect(topics.toSorted()).toEqual(names.filter((name) => !others.includes(name)).toSorted())
 })
@@ -103,7 +109,7 @@ test('every command and subcommand is documented, and no other', () => {
 })
 
 test('no link leads nowhere, and every file and npm script that is named exists', () => {
-  const broken = [...pages, ['README.md', readme] as const].flatMap(([path, page]) =>
+  const broken = [...linkedPages].flatMap(([path, page]) =>
     [...page.matchAll(/\]\((?!https?:)([^)#]*)(?:#([^)]*))?\)/g)]
       .filter(([, file = '', anchor]) => {
         const target = file === '' ? path : posix.join(posix.dirname(path), file)
@@ -178,7 +184,7 @@ test('every option is documented at its command', () => {
   expect(missing).toEqual([])
 })
 
-test('docs/options.md lists the arguments and options of every command as its help does', async () => {
+test('docs/options.md lists the options of every command as its help does', async () => {
   // The option --update of Vitest writes the page.
   await expect(formatOptionsPage()).toMatchFileSnapshot(join(root, 'docs/options.md'))
 })

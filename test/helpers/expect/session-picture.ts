@@ -1,5 +1,5 @@
-// Draws a terminal session as an SVG. The README and the page about imports show such pictures, and
-// a test draws them again from the transcripts that it checks, so that they stay true.
+// Draws a terminal session as an SVG. The README shows such pictures, and a test draws them again,
+// so that they stay true.
 
 const lineHeight = 20
 const characterWidth = 8.43 // This is the width in most monospace fonts at 14px.
@@ -17,20 +17,26 @@ const classes: Record<string, string> = {
   36: 'answer',
 }
 
+/** The colors of GitHub: of the background, its border, the text, and of each class. */
+const themes = {
+  light: {
+    ...{ background: '#f6f8fa', border: '#d1d9e0', text: '#1f2328', faint: '#59636e' },
+    ...{ bad: '#cf222e', good: '#1a7f37', question: '#0969da', answer: '#1b7c83' },
+  },
+  dark: {
+    ...{ background: '#151b23', border: '#3d444d', text: '#f0f6fc', faint: '#9198a1' },
+    ...{ bad: '#f85149', good: '#3fb950', question: '#4493f8', answer: '#39c5cf' },
+  },
+}
+
+export type Theme = keyof typeof themes
+
 /**
- * Draws the lines of a transcript from its first `tty$ ` on, without exit codes.
+ * Draws the lines of a terminal.
  *
- * @param transcript in the format of test/transcripts
- * @returns an SVG that is light or dark, as the reader prefers
+ * @param lines in which a text such as `^[[1m` begins a style
  */
-export function drawSession(transcript: string): string {
-  const [, session = ''] = /^(tty\$ .*)/ms.exec(transcript) ?? []
-  const lines = session
-    .trim()
-    .replaceAll(/^\[\d+\]\n/gm, '')
-    .replaceAll(/^tty\$/gm, '^[[2m$^[[22m')
-    .replaceAll(/^! /gm, '')
-    .split('\n')
+export function drawSession(lines: readonly string[], theme: Theme): string {
   const columns = Math.max(...lines.map((line) => line.replaceAll(/\^\[\[\d+m/g, '').length))
   const width = Math.ceil(columns * characterWidth) + 2 * margin
   const height = lines.length * lineHeight + 2 * margin
@@ -39,26 +45,18 @@ export function drawSession(transcript: string): string {
       `<text x="${margin}" y="${margin + 15 + index * lineHeight}">${markStyles(line)}</text>`,
   )
   const size = `width="${width}" height="${height}"`
+  const { background, border, text, faint, bad, good, question, answer } = themes[theme]
   return `<svg xmlns="http://www.w3.org/2000/svg" xml:space="preserve" ${size}>
 <title>A terminal session</title>
 <style>
-rect { fill: #f6f8fa; stroke: #d1d9e0 }
-text { fill: #1f2328; font: 14px ui-monospace, Menlo, Consolas, monospace; white-space: pre }
+rect { fill: ${background}; stroke: ${border} }
+text { fill: ${text}; font: 14px ui-monospace, Menlo, Consolas, monospace; white-space: pre }
 .strong { font-weight: bold }
-.faint { fill: #59636e }
-.bad { fill: #cf222e }
-.good { fill: #1a7f37 }
-.question { fill: #0969da }
-.answer { fill: #1b7c83 }
-@media (prefers-color-scheme: dark) {
-  rect { fill: #151b23; stroke: #3d444d }
-  text { fill: #f0f6fc }
-  .faint { fill: #9198a1 }
-  .bad { fill: #f85149 }
-  .good { fill: #3fb950 }
-  .question { fill: #4493f8 }
-  .answer { fill: #39c5cf }
-}
+.faint { fill: ${faint} }
+.bad { fill: ${bad} }
+.good { fill: ${good} }
+.question { fill: ${question} }
+.answer { fill: ${answer} }
 </style>
 <rect x="0.5" y="0.5" width="${width - 1}" height="${height - 1}" rx="6"/>
 ${texts.join('\n')}
