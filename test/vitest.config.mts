@@ -39,7 +39,10 @@ export default defineConfig({
       NODE_EXTRA_CA_CERTS: '',
     },
     projects: [
-      { extends: true, test: { name: 'architecture', include: ['architecture.test.ts'] } },
+      {
+        extends: true,
+        test: { name: 'architecture', include: ['architecture.test.ts'], testTimeout },
+      },
       // One project for all folders, because each project loads the program into workers of its own.
       {
         extends: true,
