@@ -134,7 +134,9 @@ export async function importMonths(user: ImportSandbox, garden: Garden, store: G
     // whether a change has changed anything.
     const mayLackIds = month.form === 'missing keys' && garden.ids !== 'all'
     const byName = month.byName || mayLackIds || store.isService
-    await importMonth(user, plants, list, { ...month, byName }, store)
+    // Nor does the matcher, if a record with an id keeps the tag of its plant.
+    const form = store.isService && month.form === 'missing keys' ? 'null' : month.form
+    await importMonth(user, plants, list, { ...month, byName, form }, store)
   }
 }
 
