@@ -60,7 +60,13 @@ export function assertKeys(
   }
   assertList(objects, options, name)
   const names = describeColumns(rows, 0).map((column) => column.name)
-  throw createMissingFieldsError(findMissingKeys(), options, { name, names, sample })
+  throw createMissingFieldsError(findMissingKeys(), options, {
+    name,
+    names,
+    sample,
+    rows,
+    headerRow: 0,
+  })
 }
 
 /** @throws {PlantsError} `input` if all first records are JSON, but no objects */

@@ -18,6 +18,7 @@ import {
 } from '../formats/reader.js'
 import { type FieldName, fieldNames } from '../plant/fields.js'
 import { quoteWord } from '../platform/shell.js'
+import { formatOptions, nameColumns } from './column-answers.js'
 import {
   type ColumnFinder,
   type ColumnNumbers,
@@ -27,6 +28,7 @@ import {
   findUnreadNames,
   readNames,
 } from './columns.js'
+import { looksLikePlant } from './guess-columns.js'
 import { ColumnsError, createMissingFieldsError, type Sample } from './missing-fields.js'
 import { type FieldOptions, findMissingNames, listWantedNames, type WantedName } from './options.js'
 import { isRejectsHeader, isRejectsName } from './rejects-names.js'
@@ -115,21 +117,30 @@ function findMappedNumbers(
  * Returns the index of the row that looks most like a header.
  *
  * This is the first of the rows with the most filled cells, because a title above the header has
- * fewer cells. If this widest row has a number, it is most likely a plant: the header may lack the
- * name of a column, or the plant may have an extra cell. Then the header is the widest row above
- * that has no numbers, and at least half as many cells. In a rejects file, it is the first row.
+ * fewer cells. If this widest row looks like a plant, the header may lack the name of a column, or
+ * the plant may have an extra cell. Then the header is the widest row above that does not, and has
+ * at least half as many cells. If there is none, the table most likely has no header, and this is
+ * the first row, as in a rejects file.
  */
 export function findLikeliestHeader(rows: readonly Cells[]): number {
   if (readNames(rows[0]).some(isRejectsName)) return 0
-  const counts = rows.slice(0, maxHeadRows).map(countFilledCells)
+  const counts = rows.slice(0, maxHeadRows).map(countHeaderCells)
   const width = Math.max(...counts)
   const widestRow = counts.indexOf(width)
-  if (!hasNumber(rows[widestRow])) return widestRow
+  if (!mayBePlant(rows[widestRow])) return widestRow
   const countsAbove = counts
     .slice(0, widestRow)
-    .map((count, row) => (hasNumber(rows[row]) ? 0 : count))
+    .map((count, row) => (mayBePlant(rows[row]) ? 0 : count))
   const widthAbove = Math.max(0, ...countsAbove)
-  return widthAbove >= Math.max(2, width / 2) ? countsAbove.indexOf(widthAbove) : widestRow
+  if (widthAbove >= Math.max(2, width / 2)) return countsAbove.indexOf(widthAbove)
+  return mayBePlant(rows[0]) ? 0 : widestRow
+}
+
+/** Counts the filled cells, and the empty first cell of a header as R writes it above the rows. */
+function countHeaderCells(row: Cells, index: number, rows: readonly Cells[]): number {
+  const count = countFilledCells(row)
+  const lacksOnlyFirst = row[0] === undefined && count === row.length - 1
+  return lacksOnlyFirst && row.length === rows[index + 1]?.length ? row.length : count
 }
 
 /**
@@ -143,8 +154,8 @@ export function rateTable(rows: readonly Cells[]): number {
   return 1 + rows.slice(headerRow + 1).filter((row) => countFilledCells(row) > 1).length
 }
 
-function hasNumber(row: Cells = []): boolean {
-  return row.some((cell) => typeof cell === 'string' && /^-?\d+(?:[.,]\d+)*$/.test(cell))
+function mayBePlant(row: Cells | undefined): boolean {
+  return looksLikePlant(readNames(row))
 }
 
 function countFilledCells(row: Cells = []): number {
@@ -168,7 +179,7 @@ export function readHeader(
   const sample: Sample = { noun: 'column', heads }
   const rows = head.map(({ cells }) => cells)
   const givenNames = getGivenNames(rows, options)
-  if (givenNames) assertColumnCount(givenNames, rows, name)
+  if (givenNames) assertGivenNames(givenNames, rows, name)
   const header = findHeader(rows, options)
   if (!header) throw createHeaderError(reader, options, name, sample)
   const { row, source, names, findColumns } = header
@@ -176,14 +187,14 @@ export function readHeader(
   const unreadNames = findUnreadNames(names, columns, options)
   const line = head[row]?.line
   // A rejects file always begins with its header.
-  const mayBePlant = source === 'numbers' || (options.map.name && mayBeValues(names, rows[row]))
-  const guessedLine = mayBePlant && !names.some(isRejectsName) ? line : undefined
+  const isGuess = source === 'numbers' || (options.map.name && mayBeValues(names, rows[row]))
+  const guessedLine = isGuess && !names.some(isRejectsName) ? line : undefined
   return { names, columns, unreadNames, line, guessedLine, rowsAbove: countRowsAbove(row, rows) }
 }
 
 /** A header with a number, or with one cell that `--map` names, is most likely the first plant. */
 function mayBeValues(names: readonly string[], row: Cells = []): boolean {
-  return names.length === 1 || hasNumber(row)
+  return names.length === 1 || mayBePlant(row)
 }
 
 /** Counts the rows above the header that may be plants. A title has only one cell. */
@@ -203,15 +214,16 @@ function createHeaderError(
   const givenNames = getGivenNames(rows, options)
   const names = givenNames ?? readNames(rows[row])
   const missingNames = findMissingColumns(names, findMappedNumbers(rows, row, options), options)
-  const source = { name, sample, sheet: workbook?.sheet, sheets: workbook?.sheets }
-  if (givenNames) return createMissingFieldsError(missingNames, options, { ...source, names })
+  const source = { name, sample, rows, sheet: workbook?.sheet, sheets: workbook?.sheets }
+  if (givenNames)
+    return createMissingFieldsError(missingNames, options, { ...source, names, headerRow: -1 })
   const ownNames = describeColumns(rows, row).map((column) => column.name)
-  const headerSource = { ...source, names: ownNames, line: head[row]?.line }
+  const headerSource = { ...source, names: ownNames, headerRow: row, line: head[row]?.line }
   return createMissingFieldsError(missingNames, options, headerSource)
 }
 
 /** @throws {PlantsError} `input` if `--columns` cannot be the names of the columns */
-function assertColumnCount(
+function assertGivenNames(
   names: readonly string[],
   [firstRow = []]: readonly Cells[],
   source: string,
@@ -232,6 +244,17 @@ function assertColumnCount(
       `Name all columns, and leave the names of those empty that are not read: --columns ${quoteWord(allNames)}`,
     )
   }
+  const columns = fieldNames.map((field) => [field, findIndexes(names, field)] as const)
+  const nameIndexes = findIndexes(names, 'name')
+  if (nameIndexes.length > 1)
+    throw createInputError(
+      `Several columns of ${source} could be the name: ${nameIndexes.map((index) => index + 1).join(', ')}`,
+      `To join them, use ${formatOptions(nameColumns(names.length, new Map(columns)))}`,
+    )
+}
+
+function findIndexes(names: readonly string[], field: FieldName): number[] {
+  return [...names.keys()].filter((index) => foldLabel(names[index] ?? '') === field)
 }
 
 /** @throws {PlantsError} `input` if a field may be in several columns, or has one twice */

@@ -1,7 +1,9 @@
 /* The errors about columns of a table, or keys of a list, whose fields are missing or not clear. */
 import { PlantsError } from '../errors.js'
 import { listNames } from '../formats/names.js'
-import type { TableHead } from '../formats/reader.js'
+import type { Cells, TableHead } from '../formats/reader.js'
+import { type ColumnAnswers, formatOptions } from './column-answers.js'
+import { proposeColumns } from './column-questions.js'
 import type { FieldOptions, WantedName } from './options.js'
 
 /** The first rows of an input, whatever its columns are, about which the dialogue asks. */
@@ -28,6 +30,9 @@ interface FieldSource {
   /** The file, for messages. */
   name: string
   sample: Sample
+  /** The first rows of the sample, and the row among them with the names; -1 with `--columns`. */
+  rows: readonly Cells[]
+  headerRow: number
   /** The names of the columns or keys that are there instead. */
   names: readonly string[]
   /** The line of these names; undefined for JSON, and with `--columns`. */
@@ -42,37 +47,46 @@ export function createMissingFieldsError(
   options: FieldOptions,
   source: FieldSource,
 ): PlantsError {
-  const { name, sample } = source
+  const { name, sample, rows, headerRow } = source
   const { noun } = sample
   const nouns = missingNames.length === 1 ? noun : `${noun}s`
+  const answers = proposeColumns({ noun, rows, headerRow }, options)
   return new ColumnsError(
     `${name} has no ${nouns} ${listNames(missingNames.map((wanted) => wanted.name))}`,
-    chooseHint(missingNames, options, noun.toUpperCase()),
+    chooseHint(missingNames, options, source, answers),
     sample,
-    describeSource(source),
+    describeSource(source, answers?.columns !== undefined),
   )
 }
 
-/** @param value stands for the name of a column or a key */
 function chooseHint(
   missingNames: readonly WantedName[],
   { map }: FieldOptions,
-  value: string,
+  { sample: { noun, heads }, sheet }: FieldSource,
+  answers: ColumnAnswers | undefined,
 ): string {
   const mapped = missingNames.find(({ field }) => map[field]?.length)
-  if (mapped) return `Correct ${mapped.field}=${value} in --map. ${askHint}`
-  if (missingNames.every(({ field }) => field === 'id'))
-    return `Add --map id=${value}, or without ids --by-name`
-  return `Add --map name=${value},tag=${value},id=${value}. ${askHint}`
+  if (mapped) return `Correct ${mapped.field}=${noun.toUpperCase()} in --map. ${askHint}`
+  if (answers) {
+    const isOnlySheet = heads.filter(({ rows }) => rows.length > 0).length < 2
+    const options = formatOptions(isOnlySheet ? answers : { sheet, ...answers })
+    return `${askHint}. Without one, add ${options}`
+  }
+  const lacksOnlyIds = missingNames.every(({ field }) => field === 'id')
+  return lacksOnlyIds ? 'Add --by-name' : 'See: plants help tables'
 }
 
 const askHint = 'On a terminal, the import of a file asks'
 
 /** Describes what is there instead, in lines below the message. */
-function describeSource({ sample, names, line, sheet, sheets = [] }: FieldSource): string[] {
+function describeSource(
+  { sample, names, line, sheet, sheets = [] }: FieldSource,
+  isHeaderless: boolean,
+): string[] {
   const position = line === undefined ? `${sample.noun}s` : `line ${line}`
   const sheetClause = sheet === undefined ? '' : ` of the sheet ${listNames([sheet])}`
-  const details = [`${position}${sheetClause}: ${listNames(names) || 'none'}`]
+  const verdict = isHeaderless ? ' is no header' : ''
+  const details = [`${position}${sheetClause}${verdict}: ${listNames(names) || 'none'}`]
   if (sheets.length > 1) details.push(`sheets: ${sheets.slice(0, maxSheets).join(', ')}`)
   return details
 }

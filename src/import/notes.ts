@@ -1,4 +1,5 @@
 import type { Chunk } from '../fields/chunk.js'
+import { formatOptions, nameColumns } from '../fields/column-answers.js'
 import { maxUnreadNames } from '../fields/read-objects.js'
 import { isRejectsName } from '../fields/rejects-names.js'
 import { listNames } from '../formats/names.js'
@@ -40,11 +41,14 @@ export class InputNotes {
         `The header is in line ${line} of ${file}. Not read above it: ${countRows(rowsAbove)}. ` +
           'If plants are there, move the header to line 1, and run the command again',
       )
-    if (header?.guessedLine !== undefined)
+    if (header?.guessedLine !== undefined) {
+      const { guessedLine, names, columns } = header
+      const options = formatOptions(nameColumns(names.length, columns))
       this.#sentences.push(
-        `Line ${header.guessedLine} of ${file} is read as the header: ${listNames(header.names)}. ` +
-          'If it is a plant, use --columns id,name,tag instead of --map',
+        `Line ${guessedLine} of ${file} is read as the header: ${listNames(names)}. ` +
+          `If it is a plant, use ${options} instead of --map`,
       )
+    }
     if (workbook?.otherSheet !== undefined) {
       const sheet = listNames([workbook.otherSheet])
       this.#sentences.push(

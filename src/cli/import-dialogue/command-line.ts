@@ -1,4 +1,5 @@
 import { isWindows } from '../../errors.js'
+import { listOptions } from '../../fields/column-answers.js'
 import type { ImportAnswers } from './answers.js'
 
 /**
@@ -12,31 +13,16 @@ export function buildCommandLine(
   answers: ImportAnswers,
   system = { isWindows },
 ): string {
-  const options = Object.entries(toOptions(answers)).flatMap(([flag, value]) =>
-    value === undefined ? [] : [flag, value],
-  )
-  if (answers.byName) options.push('--by-name')
-  if (answers.sync) options.push('--sync')
+  const { encoding, ifExists, sync } = answers
+  const options = listOptions(answers)
+  if (encoding !== undefined) options.unshift('--encoding', encoding)
+  if (sync) options.push('--sync')
+  else if (ifExists) options.push('--if-exists', ifExists)
   const end = argv.indexOf('--')
   const argvBefore = end === -1 ? argv : argv.slice(0, end)
   const argvAfter = end === -1 ? [] : argv.slice(end)
   const line = [...argvBefore, ...options, ...argvAfter]
   return ['plants', ...line.map((argument) => quoteForShell(argument, system))].join(' ')
-}
-
-function toOptions(answers: ImportAnswers): Record<string, string | undefined> {
-  const { encoding, sheet, columns, map, ifExists, sync } = answers
-  const pairs = Object.entries(map ?? {}).flatMap(([field, columns]) =>
-    columns.length === 0 ? `${field}=` : columns.map((column) => `${field}=${column}`),
-  )
-  return {
-    '--encoding': encoding,
-    '--sheet': sheet,
-    '--columns': columns?.join(','),
-    // The only answer about the columns may be that there are no ids.
-    '--map': pairs.length === 0 ? undefined : pairs.join(','),
-    '--if-exists': sync ? undefined : ifExists,
-  }
 }
 
 /**

@@ -17,7 +17,7 @@ import type { ImportPlan } from '../../import/inputs.js'
 import type { CommandContext } from '../context.js'
 import { describeStore } from '../open-store.js'
 import { applyAnswers, type ImportAnswers, sampleInput } from './answers.js'
-import { askForColumns } from './ask-columns.js'
+import { askForSheetAndColumns } from './ask-columns.js'
 import { askForFileEncoding } from './ask-encoding.js'
 import { askForPolicy, type Comparison } from './ask-policy.js'
 import { buildCommandLine } from './command-line.js'
@@ -92,7 +92,7 @@ async function askHowToRead(
   const answers: ImportAnswers = encoding === undefined ? {} : { encoding }
   const readablePlan = applyAnswers(plan, answers)
   const { sample, failure: columnsFailure } = await sampleInput(readablePlan, io)
-  const columnAnswers = await askForColumns(sample, readablePlan, context)
+  const columnAnswers = await askForSheetAndColumns(sample, readablePlan, io)
   const remainingFailure = encoding === undefined ? failure : columnsFailure
   if (!columnAnswers && remainingFailure) throw remainingFailure
   return { ...answers, ...columnAnswers }

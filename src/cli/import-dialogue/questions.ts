@@ -1,6 +1,7 @@
 /* The questions of the import dialogue, in words and choices that fit in a terminal. */
 
 import { PlantsError } from '../../errors.js'
+import type { ColumnQuestion, OtherAnswer } from '../../fields/column-questions.js'
 import { readNames } from '../../fields/columns.js'
 import { findLikeliestHeader, rateTable } from '../../fields/header.js'
 import type { Column } from '../../fields/sample.js'
@@ -8,29 +9,22 @@ import { describeEncoding } from '../../formats/common-encodings.js'
 import type { TableHead } from '../../formats/reader.js'
 import { toPrintable, truncate } from '../../platform/escape.js'
 import type { Io } from '../../platform/io.js'
-import { askToChoose, type Choice } from '../prompts.js'
+import { askToChoose } from '../prompts.js'
 
-/** An answer that names no column. */
-type OtherAnswer = 'none' | 'byName' | 'firstRow'
+const otherAnswers: Readonly<Record<OtherAnswer, string>> = {
+  noTag: 'No tag',
+  noRest: 'No other column',
+  byName: 'My list has no ids',
+  firstRow: 'The first row is a plant already',
+}
 
-/** The choices that name no column. */
-export const otherChoices = {
-  noTag: { value: 'none', name: 'No tag' },
-  noRest: { value: 'none', name: 'No other column' },
-  byName: { value: 'byName', name: 'My list has no ids' },
-  firstRow: { value: 'firstRow', name: 'The first row is a plant already' },
-} satisfies Record<string, Choice<OtherAnswer>>
-
-/** @param guess the answer that Enter gives */
 export function askForColumn(
-  message: string,
-  answers: readonly (Column | Choice<OtherAnswer>)[],
-  guess: Column | OtherAnswer | undefined,
+  { message, choices: answers, guess }: ColumnQuestion,
   io: Io,
 ): Promise<Column | OtherAnswer> {
   const choices = answers.map((answer) =>
-    'value' in answer
-      ? answer
+    typeof answer === 'string'
+      ? { value: answer, name: otherAnswers[answer] }
       : {
           value: answer,
           name: truncate(describeColumn(answer), io.stderr.columns - 4),

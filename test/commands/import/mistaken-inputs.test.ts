@@ -59,7 +59,7 @@ test.each(['a.csv kinds.csv', 'kinds.csv a.csv'])(
       2,
       'plants: kinds.csv has no columns "id", "name"\n' +
         '  line 1: "Nr", "Kind"\n' +
-        '  Add --map name=COLUMN,tag=COLUMN,id=COLUMN. On a terminal, the import of a file asks\n',
+        '  On a terminal, the import of a file asks. Without one, add --map id=Nr,name=Kind\n',
     ])
     expect(await user.run('list')).toMatchObject({ out: '' })
     expect(await user.import('kinds.csv --map id=Nr,name=Kind')).toMatchObject({ created: 1 })

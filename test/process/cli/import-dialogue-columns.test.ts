@@ -108,6 +108,48 @@ test.each<[what: string, content: string, turns: [string, string][], plants: obj
   expect(await user.run('list')).toEqual(toJsonResult(...plants))
 })
 
+test.each<[what: string, content: string, questions: string[], plants: object[]]>([
+  [
+    'a table without a header, whose quantities are no ids',
+    'Fern,shade,12\nMoss,shade,4\n',
+    ['the name?', 'the name?', 'the id?', 'the tag?'],
+    [
+      { id: 1, name: 'Fern', tag: 'shade' },
+      { id: 2, name: 'Moss', tag: 'shade' },
+    ],
+  ],
+  [
+    'a table without a header, but with decimal numbers',
+    'Red Maple,Acer rubrum,40.5125,-75.7820\nOak,Quercus robur,40.5126,-75.7821\n',
+    ['the name?', 'the name?', 'the id?', 'the tag?'],
+    [
+      { id: 1, name: 'Red Maple', tag: 'Acer rubrum' },
+      { id: 2, name: 'Oak', tag: 'Quercus robur' },
+    ],
+  ],
+  [
+    'genera and species without a header',
+    '7,Acer,rubrum,Sapindaceae\n8,Quercus,robur,Fagaceae\n',
+    ['the name?', 'the name?', 'the rest of the name?', 'the id?', 'the tag?'],
+    [
+      { id: 7, name: 'Acer rubrum', tag: 'Sapindaceae' },
+      { id: 8, name: 'Quercus robur', tag: 'Fagaceae' },
+    ],
+  ],
+  [
+    'a table with a column of numbers that is called a bed',
+    'Nr,Name,Height,Bed\n4,Fern,1,7\n',
+    ['the id?', 'the tag?'],
+    [{ id: 4, name: 'Fern', tag: '7' }],
+  ],
+])('Enter at each question is right for %s', async (_, content, questions, plants) => {
+  const user = createSandboxWithFile(content)
+  const session = user.terminal('import list.csv', noColor)
+  for (const question of [...questions, 'Import ']) await session.answer([question, enter])
+  expect((await session.ended).code).toBe(0)
+  expect(await user.run('list')).toEqual(toJsonResult(...plants))
+})
+
 test('an import of JSON that is no list of plants ends without a question', async () => {
   const user = createSandboxWithFile(
     '{"categories":["a"],"plants":[{"id":1,"name":"Fern"}]}',
@@ -185,7 +227,7 @@ test('a dialogue imports the plants of a list without ids that are not stored', 
   await user.run('create --id 8 --name Moss')
   const session = user.terminal('import list.csv', noColor)
   await session.answer(['the name?', enter], ['❯ My list has no ids', enter])
-  await session.answer(['the tag?', enter])
+  await session.answer(['the tag?', `no tag${enter}`])
   await session.answer(['Import 1 of 3 plants (1 new)?', enter])
   expect((await session.ended).code).toBe(0)
   expect(await user.run('get 9')).toEqual(toJsonResult({ id: 9, name: 'Ivy' }))

@@ -1,6 +1,7 @@
 import { execa } from 'execa'
 import { expect, test } from 'vitest'
 import { buildCommandLine, quoteForShell } from '../../../src/cli/import-dialogue/command-line.js'
+import { assertDefined } from '../../../src/errors.js'
 import {
   columnWords,
   guessIdColumn,
@@ -8,8 +9,8 @@ import {
   guessNameColumn,
   guessRestOfName,
   guessTagColumn,
-  hasIntegers,
-} from '../../../src/cli/import-dialogue/guess-columns.js'
+  mayBeIds,
+} from '../../../src/fields/guess-columns.js'
 import { describeColumns } from '../../../src/fields/sample.js'
 import { isInstalled } from '../../helpers/sandbox/programs.js'
 
@@ -39,6 +40,11 @@ test.each([
   { header: 'Species;Lat;Lon', row: 'Rosa alba;-1205;7705', fields: 'name - -' },
   { header: 'Accession no;Plant', row: 'A-1;Rosa alba', fields: '- name' },
   { header: 'id;Sorta', row: 'rosa-alba;Rosa alba', fields: '- name' },
+  { header: 'Nr;Name;Bed', row: '1;Rosa;4', fields: 'id name tag' },
+  { header: 'plantId;plantFamily;plantName', row: '1;Rosaceae;Rosa', fields: 'id tag name' },
+  { header: 'Code;Scientific;Common', row: 'ROAL;Rosa alba;Rose', fields: '- name -' },
+  { header: 'Standort;Sorte', row: 'Beet;Rosa', fields: 'tag name' },
+  { header: 'Genus;Species', row: 'Rosa;Rosa alba', fields: '- name' },
   { header: 'ID_notes;Plant', row: 'see bed 4;Rosa alba', fields: '- name' },
 ])(
   'the columns of the header $header above the row $row are: $fields',
@@ -60,20 +66,27 @@ test('a column is the id if its name says so, and each row has a different integ
   expect(guessIdColumn(columnsOf(';a', '1;x', '2;y'))).toBeUndefined()
 })
 
-test('without a header, only the first column is proposed as the id', () => {
-  expect(guessIdColumn(columnsOf('1;Rosa', '2;Malus'), true)?.number).toBe(1)
-  expect(guessIdColumn(columnsOf('Rosa;5.0', 'Malus;10.0'), true)).toBeUndefined()
+test('a column whose values repeat is not the name before one whose values differ', () => {
+  const rows = ['Tree;Acer;1', 'Tree;Ulmus;2', 'Tree;Tilia;3']
+  expect(guessNameColumn(columnsOf('Plant type;Botanical name;Name 2', ...rows))?.number).toBe(2)
+  expect(guessNameColumn(columnsOf('Plant type;Height', 'Tree;5', 'Tree;6'))?.number).toBe(1)
 })
 
-test('a column may be chosen as the id if it has an integer, as an import reads it', () => {
+test('without a header, only the first column is proposed as the id', () => {
+  expect(guessIdColumn(columnsOf('1;Rosa', '2;Malus'), true)?.number).toBe(1)
+  expect(guessIdColumn(columnsOf('Rosa;5.0', 'Malus;10.0').slice(1), true)).toBeUndefined()
+})
+
+test('a column may be chosen as the id if half of its values are integers, as an import reads them', () => {
   const columns = columnsOf('Code;Nr;Alt;Excel;leer', 'A-1;31;7.0;="007";', 'A-2;1.033;8.0;="008";')
-  expect(columns.filter(hasIntegers).map(({ name }) => name)).toEqual(['Nr', 'Alt', 'Excel'])
+  expect(mayBeIds(assertDefined(columnsOf('Nr', '1', 'x', 'y')[0]))).toBe(false)
+  expect(columns.filter(mayBeIds).map(({ name }) => name)).toEqual(['Nr', 'Alt', 'Excel'])
   expect(guessIdColumn(columnsOf('Nr', '7.0', '="08"'))?.number).toBe(1)
   expect(guessIdColumn(columnsOf('Nr', '7.0', '7'))).toBeUndefined()
 })
 
 test.each([
-  { name: 'Beet', cells: ['Nord', 'Süd'], verdict: 'is the tag', tagColumn: 1 },
+  { name: 'Ecke', cells: ['Nord', 'Süd'], verdict: 'is the tag', tagColumn: 1 },
   { name: 'Menge', cells: ['3', '12'], verdict: 'is no tag' },
   {
     name: 'Bemerkung',
@@ -93,7 +106,11 @@ test.each([
   { header: '1;Fern', rows: ['2;Moss', '3;Oak'], isHeaderless: true },
   { header: 'Nr;Name', rows: ['2;Moss', '3;Oak'], isHeaderless: false },
   { header: 'Fern', rows: ['Moss', 'Ivy'], isHeaderless: true },
-  { header: 'Pflanze', rows: ['Moos', 'Efeu'], isHeaderless: true },
+  { header: 'Gewächs', rows: ['Moos', 'Efeu'], isHeaderless: true },
+  { header: 'Acer;40.5', rows: ['Elm;40.5'], isHeaderless: true },
+  { header: 'Acer;4;4', rows: ['Elm;4;4'], isHeaderless: true },
+  { header: 'Tree;2025;2026', rows: ['Elm;1;2'], isHeaderless: false },
+  { header: 'Acer;2025;2025', rows: ['Elm;2026;2026'], isHeaderless: true },
   { header: 'Plant', rows: ['Moss', 'Ivy'], isHeaderless: false },
 ])(
   'the first row $header above $rows is a plant: $isHeaderless',
@@ -108,8 +125,8 @@ test('the rest of a name is in the column of the epithets, which begin with smal
   expect(guessRestOfName(columns.slice(0, 2))).toBeUndefined()
 })
 
-test('the dialogue knows at most 75 names of columns', () => {
-  expect(Object.values(columnWords).flat().length).toBeLessThanOrEqual(75)
+test('the dialogue knows at most 85 names of columns', () => {
+  expect(Object.values(columnWords).flat().length).toBeLessThanOrEqual(85)
 })
 
 const answers = {

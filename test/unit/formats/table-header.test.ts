@@ -70,6 +70,7 @@ test.each<[title: string, input: string, names: string]>([
   ['without a name for a column', ',Sorte,Beet\n0,Rosa,a\n1,Oak,b\n', 'line 1: "Sorte", "Beet"'],
   ['above a surplus cell', 'Nr,Sorte,Beet\n1,Oak, English,b\n', 'line 1: "Nr", "Sorte"'],
   ['below a title', 'Stock,2026\nNr,Sorte,Beet\n1,Oak, red,b\n', 'line 2: "Nr"'],
+  ['without a name for the names', ';Sorte;Beet\nx;y;z\na;b;c\n', 'line 1: "Sorte", "Beet"'],
   ['with years', 'Stock\nTree,2025,2026\nOak,1,2\n', 'line 2: "Tree", "2025", "2026"'],
 ])('the error for a missing header shows a header %s', async (_, input, names) => {
   await expect(readRecords(input, csv)).rejects.toMatchObject({
@@ -188,25 +189,37 @@ test.each<{ input: string; options: object; message: string; hint: string }>([
     input: 'Nr,Kind\n1,Fern\n',
     options: {},
     message: 'stdin has no columns "id", "name"',
-    hint: `Add --map name=COLUMN,tag=COLUMN,id=COLUMN. ${askHint}`,
+    hint: `${askHint}. Without one, add --map id=Nr,name=Kind`,
   },
   {
     input: 'id,tag\n1,red\n',
     options: {},
     message: 'stdin has no column "name"',
-    hint: `Add --map name=COLUMN,tag=COLUMN,id=COLUMN. ${askHint}`,
+    hint: 'See: plants help tables',
   },
   {
     input: 'name,tag\nFern,wet\n',
     options: {},
     message: 'stdin has no column "id"',
-    hint: 'Add --map id=COLUMN, or without ids --by-name',
+    hint: `${askHint}. Without one, add --by-name`,
+  },
+  {
+    input: 'Fern,shade,12\nMoss,shade,4\nAloe,dry,4\n',
+    options: {},
+    message: 'stdin has no columns "id", "name"',
+    hint: `${askHint}. Without one, add --columns name,tag, --by-name`,
+  },
+  {
+    input: '7,Acer,rubrum,Sapindaceae\n8,Quercus,robur,Fagaceae\n',
+    options: {},
+    message: 'stdin has no columns "id", "name"',
+    hint: `${askHint}. Without one, add --columns id,genus,species,tag --map name=genus,name=species`,
   },
   {
     input: '{"id":1,"kind":"red"}\n',
     options: { format: 'ndjson' },
     message: 'stdin has no key "name"',
-    hint: `Add --map name=KEY,tag=KEY,id=KEY. ${askHint}`,
+    hint: `${askHint}. Without one, add --map name=kind`,
   },
   {
     input: '1,Rose,red\n',
