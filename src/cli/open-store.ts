@@ -12,7 +12,8 @@ import type { CommandContext } from './context.js'
 
 /** What a store needs to know of a command. */
 export function createOpenContext(context: CommandContext): OpenContext {
-  const { timeoutMs, reporter, io, options } = context
+  const { settings, reporter, io, options } = context
+  const { timeoutMs } = settings
   // A store in a file needs neither tokens nor passwords, so a command on one starts sooner.
   const loadAccess = () => import('./store-access.js')
   return {

@@ -4,8 +4,15 @@
  * most one page. If one plant fails, the others are changed nevertheless. Each error is reported
  * when it occurs, and the worst error decides the exit code.
  */
+
 import { assertDefined, getExitCode, PlantsError } from '../errors.js'
-import { addKeptHint, describeChange, describePlant, ignoreClosedPipe } from '../output/output.js'
+import {
+  addKeptHint,
+  createStyle,
+  describeChange,
+  describePlant,
+  ignoreClosedPipe,
+} from '../output/output.js'
 import type { Printer } from '../output/printer.js'
 import type { StoredPlant } from '../plant/plant.js'
 import {
@@ -20,6 +27,7 @@ import {
 import { planChanges } from '../stores/plan.js'
 import type { Store } from '../stores/store.js'
 import type { CommandContext } from './context.js'
+import { createPrinter } from './print.js'
 
 interface ChangeOptions {
   isDryRun: boolean
@@ -57,7 +65,7 @@ export async function changePlants(
   context: CommandContext,
 ): Promise<number> {
   const { isSingle, isDryRun } = options
-  const style = await context.createStreamStyle()
+  const style = await createStyle(context)
   const pastVerb = verb === 'update' ? 'Updated' : 'Deleted'
   const prefix = isDryRun ? `Would ${verb}` : pastVerb
   const formatLine = (plant: PrintedPlant) =>
@@ -68,7 +76,7 @@ export async function changePlants(
   const formatText = (plants: PrintedPlant[]) =>
     isSilent ? '' : plants.map((plant) => `${formatLine(plant)}\n`).join('')
   const results = applyPages(changes, store, options, context)
-  const printer = context.createPrinter({ text: formatText }, isSingle)
+  const printer = createPrinter({ text: formatText }, context, isSingle)
   return printAndReport(results, printer, context, options)
 }
 

@@ -19,22 +19,16 @@ import { findProxy } from '../platform/urls.js'
 import { type Address, type PostgresAddress, setPasswordHint } from '../stores/address.js'
 import type { Login, ServiceAccess, TokenTarget } from '../stores/credentials.js'
 import { findKind } from '../stores/kinds.js'
+import type { SettingsContext } from './context.js'
 
-/** What this file uses of the context of a command, which itself loads this file. */
-interface AccessContext {
-  readonly settings: EffectiveSettings
-  readonly reporter: Reporter
-  readonly io: Io
-  readonly storeFlag: string
-  readonly timeoutMs: number
-}
+type AccessContext = Pick<SettingsContext, 'settings' | 'reporter' | 'io' | 'storeFlag'>
 
 /** Looks up the token of a store, and returns undefined if there is none. */
 export function lookUpToken(
   target: TokenTarget,
-  { settings, timeoutMs, io }: AccessContext,
+  { settings, io }: AccessContext,
 ): Promise<Credential | undefined> {
-  const { storeName, file } = settings
+  const { storeName, file, timeoutMs } = settings
   const tokenCommand = settings.getValue('token-command')
   return findToken(target, { storeName, timeoutMs, file, tokenCommand }, io)
 }

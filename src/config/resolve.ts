@@ -100,6 +100,11 @@ export class EffectiveSettings {
     }
   }
 
+  /** How long to wait for a store or the settings, in milliseconds. */
+  get timeoutMs(): number {
+    return this.getValue('timeout') ?? 0
+  }
+
   /** @throws {PlantsError} `usage` for an unknown store */
   findAddress(): Promise<Address> {
     return this.resolveStore(this.findSource('store'))

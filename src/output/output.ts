@@ -39,12 +39,13 @@ export function ignoreClosedPipe(error: unknown): void {
   if (getSystemCode(error) !== 'EPIPE') throw error
 }
 
+interface StyleContext {
+  options: { color?: boolean | undefined }
+  io: Io
+}
+
 /** Whether output may have colors, as https://no-color.org and https://force-color.org say. */
-export function mayColor(
-  stream: Output,
-  { color }: { color?: boolean | undefined },
-  { env }: Io,
-): boolean {
+function mayColor({ options: { color }, io: { env } }: StyleContext, stream: Output): boolean {
   if (color === false) return false
   if (env['FORCE_COLOR']) return !['0', 'false'].includes(env['FORCE_COLOR'])
   if (env['NO_COLOR']) return false
@@ -95,8 +96,11 @@ export function quoteIfNeeded(text: string): string {
   return text === '' || text !== text.trim() ? `"${escaped}"` : escaped
 }
 
-export async function createStyle(isColored: boolean): Promise<Style> {
-  if (!isColored) return plain
+export async function createStyle(
+  context: StyleContext,
+  stream = context.io.stdout,
+): Promise<Style> {
+  if (!mayColor(context, stream)) return plain
   const { Chalk } = await import('chalk')
   const chalk = new Chalk({ level: 1 })
   return { strong: chalk.bold, bad: chalk.red, faint: chalk.dim }

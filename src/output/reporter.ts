@@ -2,7 +2,7 @@ import { getSystemCode, type PlantsError } from '../errors.js'
 import { toJson } from '../plant/json.js'
 import { redactJson, toPrintable } from '../platform/escape.js'
 import type { Io } from '../platform/io.js'
-import { createStyle, mayColor, type Style } from './output.js'
+import { createStyle, type Style } from './output.js'
 
 interface ReportOptions {
   verbose?: boolean
@@ -98,7 +98,7 @@ export class Reporter {
   }
 
   #createStyle(): Promise<Style> {
-    return createStyle(mayColor(this.#io.stderr, this.#options, this.#io))
+    return createStyle({ io: this.#io, options: this.#options }, this.#io.stderr)
   }
 
   #formatJsonLine(fields: object): string {

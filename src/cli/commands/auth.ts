@@ -9,9 +9,10 @@ import { readText } from '../../platform/text-files.js'
 import type { TokenCheck, TokenTarget } from '../../stores/credentials.js'
 import { requireAbility } from '../../stores/kinds.js'
 import type { PlantsCommand } from '../command.js'
-import { CommandContext } from '../context.js'
+import { type CommandContext, readStoreContext } from '../context.js'
 import type { GlobalOptions } from '../global-options.js'
 import { createOpenContext } from '../open-store.js'
+import { printOutcome, printResult, printValue } from '../print.js'
 import { assertTokenIsSafe, findAccess, lookUpToken } from '../store-access.js'
 
 interface LoginOptions extends GlobalOptions {
@@ -51,8 +52,8 @@ export function define(command: PlantsCommand): void {
 }
 
 async function login(options: LoginOptions, io: Io): Promise<void> {
-  const context = await CommandContext.from(options, io)
-  const { address, settings, timeoutMs } = context
+  const context = await readStoreContext(options, io)
+  const { address, settings } = context
   const tokenAccess = requireAbility(address, 'token')
   const store = tokenAccess.getTarget(address)
   if (settings.getValue('token-command') !== undefined)
@@ -70,21 +71,22 @@ async function login(options: LoginOptions, io: Io): Promise<void> {
   })
   assertWorthSaving(check)
   const savedAt = new Date(io.getTimeMs()).toISOString()
-  await changeSettings(io, timeoutMs, (savedSettings) => {
+  await changeSettings(io, settings.timeoutMs, (savedSettings) => {
     savedSettings.set('tokens', {
       ...savedSettings.get('tokens', {}),
       [store.name]: { token, savedAt },
     })
   })
   const isChecked = check.state === 'accepted'
-  if (!isChecked) await context.warn(`The token was not checked: ${check.error.message}`)
+  if (!isChecked) await context.reporter.warn(`The token was not checked: ${check.error.message}`)
   if (io.env['PLANTS_TOKEN'] !== undefined)
-    await context.warn('PLANTS_TOKEN is still set and takes precedence')
+    await context.reporter.warn('PLANTS_TOKEN is still set and takes precedence')
   const acceptance = isChecked ? ', which accepts it,' : ''
   const text = `Saved the token for ${store.name}${acceptance} in ${settings.file.path}`
-  await context.printOutcome(
+  await printOutcome(
     { ...describeTarget(store, settings), source: 'file', savedAt, checked: isChecked },
     text,
+    context,
   )
 }
 
@@ -113,35 +115,36 @@ function assertWorthSaving(check: TokenCheck): void {
 }
 
 async function logout(options: GlobalOptions, io: Io): Promise<void> {
-  const context = await CommandContext.from(options, io)
+  const context = await readStoreContext(options, io)
   const store = findTokenTarget(context)
-  const isRemoved = await changeSettings(io, context.timeoutMs, (savedSettings) => {
+  const isRemoved = await changeSettings(io, context.settings.timeoutMs, (savedSettings) => {
     const tokens = savedSettings.get('tokens', {})
     const isSaved = Object.hasOwn(tokens, store.name)
     if (isSaved) savedSettings.set('tokens', omitKey(tokens, store.name))
     return isSaved
   })
-  if (io.env['PLANTS_TOKEN'] !== undefined) await context.warn('PLANTS_TOKEN is still set')
+  if (io.env['PLANTS_TOKEN'] !== undefined) await context.reporter.warn('PLANTS_TOKEN is still set')
   const text = `${isRemoved ? 'Removed the' : 'There is no saved'} token for ${store.name}`
-  await context.printOutcome(
+  await printOutcome(
     { ...describeTarget(store, context.settings), removed: isRemoved },
     text,
+    context,
   )
 }
 
 async function status(options: GlobalOptions, io: Io): Promise<void> {
-  const context = await CommandContext.from(options, io)
+  const context = await readStoreContext(options, io)
   const store = findTokenTarget(context)
   const { source, origin, savedAt } = await requireToken(store, context)
   const savedClause = savedAt === undefined ? '' : `, saved on ${savedAt.slice(0, 16)}Z`
   const text = `${quoteIfNeeded(store.name)}: from ${quoteIfNeeded(origin + savedClause)}`
-  await context.printResult({ ...describeTarget(store, context.settings), source, savedAt }, text)
+  await printResult({ ...describeTarget(store, context.settings), source, savedAt }, text, context)
 }
 
 async function printToken(options: GlobalOptions, io: Io): Promise<void> {
-  const context = await CommandContext.from(options, io)
+  const context = await readStoreContext(options, io)
   const { token, source, savedAt } = await requireToken(findTokenTarget(context), context)
-  await context.printValue(token, { token, source, savedAt })
+  await printValue(token, { token, source, savedAt }, context)
 }
 
 async function requireToken(store: TokenTarget, context: CommandContext): Promise<Credential> {

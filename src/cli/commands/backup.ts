@@ -5,9 +5,10 @@ import { escapeControlChars } from '../../platform/escape.js'
 import type { Io } from '../../platform/io.js'
 import { requireAbility } from '../../stores/kinds.js'
 import type { PlantsCommand } from '../command.js'
-import { CommandContext } from '../context.js'
+import { type CommandContext, readStoreContext } from '../context.js'
 import type { GlobalOptions } from '../global-options.js'
 import { createMissingStoreError, createOpenContext } from '../open-store.js'
+import { printOutcome } from '../print.js'
 
 interface BackupOptions extends GlobalOptions {
   yes?: true
@@ -31,7 +32,7 @@ export function define(command: PlantsCommand): void {
 }
 
 async function backup(options: BackupOptions, io: Io, path: string): Promise<void> {
-  const context = await CommandContext.from(options, io)
+  const context = await readStoreContext(options, io)
   const { address } = context
   const backUp = requireAbility(address, 'backUp')
   const file = io.resolvePath(path)
@@ -43,9 +44,10 @@ async function backup(options: BackupOptions, io: Io, path: string): Promise<voi
   if (!copy) throw createMissingStoreError(context)
   const { plants, bytes } = copy
   const names = `from ${escapeControlChars(address.name)} to ${escapeControlChars(file)}`
-  await context.printOutcome(
+  await printOutcome(
     { file, plants, bytes },
     `Backed up ${formatPlantCount(plants)} ${names}`,
+    context,
   )
 }
 
@@ -67,8 +69,7 @@ export async function confirmReplacement(
   addition = '',
 ): Promise<void> {
   if (!context.mayAsk) throw createUsageError(reason, `To replace it${addition}, add --yes`)
-  await context.confirm(
-    `${escapeControlChars(reason)}. Replace it${addition}?`,
-    'Nothing was replaced',
-  )
+  const { askToConfirm } = await import('../prompts.js')
+  const question = `${escapeControlChars(reason)}. Replace it${addition}?`
+  await askToConfirm(question, 'Nothing was replaced', context.io)
 }

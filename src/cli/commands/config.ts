@@ -14,8 +14,9 @@ import type { Io } from '../../platform/io.js'
 import { createNoStoreError } from '../../stores/address.js'
 import { findKind } from '../../stores/kinds.js'
 import type { PlantsCommand } from '../command.js'
-import { CommandContext } from '../context.js'
+import { readContext, type SettingsContext } from '../context.js'
 import type { GlobalOptions } from '../global-options.js'
+import { createTablePrinter, printOutcome, printValue } from '../print.js'
 
 export function define(command: PlantsCommand): void {
   const savedNames = listSettings('user')
@@ -49,11 +50,11 @@ export function define(command: PlantsCommand): void {
 }
 
 async function get(options: GlobalOptions, io: Io, name: SettingName): Promise<void> {
-  const context = await CommandContext.read(options, io)
+  const context = await readContext(options, io)
   const entry = await findEntry(name, context.settings, io)
   const hint = `The default applies: ${getDefault(name)}`
   if (entry.value === undefined) throw new PlantsError('notFound', `${name} is not set`, { hint })
-  await context.printValue(entry.value, entry)
+  await printValue(entry.value, entry, context)
 }
 
 /** Saves a setting for all stores. `stores use` calls this for the setting `store`. */
@@ -63,28 +64,29 @@ export async function saveSetting(
   name: SettingName,
   text: string,
 ): Promise<void> {
-  const context = await CommandContext.read(options, io, { ignoresUserSettings: true })
+  const context = await readContext(options, io, { ignoresUserSettings: true })
   const { settings } = context
   const { changeSettings, parseSavedValue } = await import('../../config/change-settings.js')
   const isStore = name === 'store'
   const savedValue = isStore
     ? await formatSavedStore(text, context)
     : await parseSavedValue(name, name, text, io)
-  await changeSettings(io, context.timeoutMs, (savedSettings) =>
+  await changeSettings(io, context.settings.timeoutMs, (savedSettings) =>
     savedSettings.set(name, savedValue),
   )
   const { source, origin } = settings.findSource(name)
-  if (source === 'variable') await context.warn(`${origin} is still set and takes precedence`)
+  if (source === 'variable')
+    await context.reporter.warn(`${origin} is still set and takes precedence`)
   const value = isStore
     ? await formatStore(String(savedValue), io, settings.file.savedSettings)
     : String(savedValue)
-  await context.printOutcome({ name, value }, `Set ${name} to ${quoteIfNeeded(value)}`)
+  await printOutcome({ name, value }, `Set ${name} to ${quoteIfNeeded(value)}`, context)
 }
 
 /** Formats the default store as it is saved: a name, or an address with an absolute path. */
 async function formatSavedStore(
   text: string,
-  { settings, reporter }: CommandContext,
+  { settings, reporter }: SettingsContext,
 ): Promise<string> {
   const address = await settings.resolveStore({
     value: text,
@@ -102,19 +104,19 @@ async function formatSavedStore(
 }
 
 async function removeSetting(options: GlobalOptions, io: Io, name: SettingName): Promise<void> {
-  const context = await CommandContext.read(options, io, { ignoresUserSettings: true })
+  const context = await readContext(options, io, { ignoresUserSettings: true })
   const { changeSettings } = await import('../../config/change-settings.js')
-  const isRemoved = await changeSettings(io, context.timeoutMs, (savedSettings) => {
+  const isRemoved = await changeSettings(io, context.settings.timeoutMs, (savedSettings) => {
     const isSaved = savedSettings.has(name)
     if (isSaved) savedSettings.delete(name)
     return isSaved
   })
   const sentence = isRemoved ? `Removed the setting ${name}` : `The setting ${name} was not saved`
-  await context.printOutcome({ name, removed: isRemoved }, sentence)
+  await printOutcome({ name, removed: isRemoved }, sentence, context)
 }
 
 async function list(options: GlobalOptions, io: Io): Promise<void> {
-  const context = await CommandContext.read(options, io)
+  const context = await readContext(options, io)
   const entries = await Promise.all(
     settingNames.map((name) => findEntry(name, context.settings, io)),
   )
@@ -128,7 +130,7 @@ async function list(options: GlobalOptions, io: Io): Promise<void> {
     const valueCell = value === undefined ? '-' : quoteIfNeeded(value)
     return [name, valueCell, source, description]
   }
-  const printer = await context.createTablePrinter(titles, formatCells)
+  const printer = await createTablePrinter(titles, formatCells, context)
   await printer.printAll([entries])
 }
 

@@ -1,3 +1,4 @@
+import { outputFormats } from '../../config/option-values.js'
 import type { PlantRecord } from '../../formats/write.js'
 import { writeStdout } from '../../output/output.js'
 import type { StringFieldName } from '../../plant/fields.js'
@@ -7,9 +8,10 @@ import type { Io } from '../../platform/io.js'
 import { addCount, type CountQuery, type FieldCounts } from '../../stores/query.js'
 import type { Store } from '../../stores/store.js'
 import type { PlantsCommand } from '../command.js'
-import { CommandContext } from '../context.js'
+import { readStoreContext } from '../context.js'
 import { openStore } from '../open-store.js'
 import { addFilters, type FilterOptions } from '../options.js'
+import { createPlantPrinter } from '../print.js'
 
 interface CountOptions extends FilterOptions {
   by?: StringFieldName
@@ -30,8 +32,8 @@ export function define(command: PlantsCommand): void {
 async function count(options: CountOptions, io: Io): Promise<void> {
   const { tag, search, by } = options
   const context = by
-    ? await CommandContext.forPlants(options, io)
-    : await CommandContext.from(options, io)
+    ? await readStoreContext(options, io, outputFormats)
+    : await readStoreContext(options, io)
   const store = await openStore(context)
   try {
     if (by === undefined) {
@@ -41,7 +43,7 @@ async function count(options: CountOptions, io: Io): Promise<void> {
         `${context.output === 'text' ? formatPlantCount(plants) : plants}\n`,
       )
     }
-    const printer = await context.createPlantPrinter<PlantRecord>([by, 'count'])
+    const printer = await createPlantPrinter<PlantRecord>(context, [by, 'count'])
     // A store counts in steps. A signal that arrives between two of them ends the count.
     const query = { tag, search, signal: io.getStopSignal() }
     const counts: FieldCounts = store ? await findCounts(store, by, query) : new Map()

@@ -1,6 +1,6 @@
-import { createValueError } from '../../config/option-values.js'
+import { createValueError, outputFormats } from '../../config/option-values.js'
 import { createUsageError, PlantsError } from '../../errors.js'
-import { describePlant, quoteIfNeeded } from '../../output/output.js'
+import { createStyle, describePlant, quoteIfNeeded } from '../../output/output.js'
 import { buildPlant, isIdempotencyKey, omitId, type StoredPlant } from '../../plant/plant.js'
 import type { Io } from '../../platform/io.js'
 import { writeOne } from '../../stores/change.js'
@@ -8,10 +8,11 @@ import { findKind } from '../../stores/kinds.js'
 import { createNext, findNextId, type InputPlant } from '../../stores/next-id.js'
 import type { Store } from '../../stores/store.js'
 import type { PlantsCommand } from '../command.js'
-import { CommandContext } from '../context.js'
+import { type CommandContext, readStoreContext } from '../context.js'
 import { openDirect, openToWrite } from '../open-store.js'
 import { addRetry, rareOptionsHeading, warnOfEmptyTexts } from '../options.js'
 import { formatShowHint, type PlantOptions, readPlant } from '../plant-input.js'
+import { printOutcome, printResult } from '../print.js'
 
 interface CreateOptions extends PlantOptions {
   dryRun?: true
@@ -52,7 +53,7 @@ async function create(options: CreateOptions, io: Io, dash?: '-'): Promise<void>
       'A plant can be read from - or from --file, not from both',
       'Leave one of them out',
     )
-  const context = await CommandContext.forPlants(options, io)
+  const context = await readStoreContext(options, io, outputFormats)
   const plant = await readPlant(dash ? { ...options, file: dash } : options, context)
   await warnOfEmptyTexts(options, 'For a plant without a tag, leave it out', context.reporter)
   try {
@@ -74,8 +75,8 @@ async function createAndPrint(
     // The Plant of the specification has no id. An id that was chosen for it is printed nevertheless,
     // because the caller cannot know it.
     const fields = plant.id === 'next' ? createdPlant : omitId(createdPlant)
-    const style = await context.createStreamStyle()
-    await context.printOutcome(fields, `Planted ${describePlant(createdPlant, style)}`)
+    const style = await createStyle(context)
+    await printOutcome(fields, `Planted ${describePlant(createdPlant, style)}`, context)
   } finally {
     await store.close()
   }
@@ -112,12 +113,12 @@ async function previewCreate(
         { shouldCommit: () => false },
       )
     const fields = id === 'next' && plant ? plant : omitId({ name, tag })
-    const style = await context.createStreamStyle()
+    const style = await createStyle(context)
     const description = plant ? describePlant(plant, style) : quoteIfNeeded(name)
     const location = quoteIfNeeded(context.address.name)
     const addition = isDirect && !store ? ', which would be created' : ''
     const sentence = `Would plant ${description} in ${location}${addition}`
-    await context.printResult({ dryRun: true, ...fields }, sentence)
+    await printResult({ dryRun: true, ...fields }, sentence, context)
   } finally {
     await store?.close()
   }

@@ -1,10 +1,11 @@
+import { outputFormats } from '../../config/option-values.js'
 import { createUsageError } from '../../errors.js'
-import { describePlant } from '../../output/output.js'
+import { createStyle, describePlant } from '../../output/output.js'
 import { formatPlantCount, type StoredPlant } from '../../plant/plant.js'
 import type { Io } from '../../platform/io.js'
 import type { Store } from '../../stores/store.js'
 import { leaveOutHint, type PlantsCommand } from '../command.js'
-import { CommandContext } from '../context.js'
+import { type CommandContext, readStoreContext } from '../context.js'
 import { idsDescription, isSingle, readIds } from '../ids.js'
 import { describeStore, openStore } from '../open-store.js'
 import { addFilters, type FilterOptions } from '../options.js'
@@ -37,7 +38,7 @@ async function deletePlants(options: DeleteOptions, io: Io, args: string[]): Pro
   const isDryRun = options.dryRun === true
   // A plant that matched a filter may be deleted by another process before this one does it.
   const ignoresMissing = options.ignoreMissing === true || hasFilter(options)
-  const context = await CommandContext.forPlants(options, io)
+  const context = await readStoreContext(options, io, outputFormats)
   const argumentIds = await readIds(args, io)
   const needsConfirmation = !isDryRun && options.yes !== true
   // With "-", stdin has the ids, so that it cannot have the answer.
@@ -66,7 +67,9 @@ async function deletePlants(options: DeleteOptions, io: Io, args: string[]): Pro
     }
     const count = await changePlants('delete', changes, store, changeOptions, context)
     if (hasFilter(options))
-      await context.warn(`${isDryRun ? 'Would delete' : 'Deleted'} ${formatPlantCount(count)}`)
+      await context.reporter.warn(
+        `${isDryRun ? 'Would delete' : 'Deleted'} ${formatPlantCount(count)}`,
+      )
   } finally {
     await store?.close()
   }
@@ -132,12 +135,13 @@ async function findPlants(
 const maxPlantsInQuestion = 10
 
 async function confirm(plants: readonly StoredPlant[], context: CommandContext): Promise<void> {
-  const style = await context.createStreamStyle(context.io.stderr)
+  const style = await createStyle(context, context.io.stderr)
   const names =
     plants.length > maxPlantsInQuestion
       ? formatPlantCount(plants.length)
       : plants.map((plant) => describePlant(plant, style)).join(', ')
   const store = describeStore(context)
   const origin = store === undefined ? '' : ` from ${store}`
-  await context.confirm(`Delete ${names}${origin}?`, 'Nothing was deleted')
+  const { askToConfirm } = await import('../prompts.js')
+  await askToConfirm(`Delete ${names}${origin}?`, 'Nothing was deleted', context.io)
 }

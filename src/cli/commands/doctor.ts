@@ -4,14 +4,14 @@ import { EffectiveSettings } from '../../config/resolve.js'
 import { settingNames } from '../../config/setting-table.js'
 import { readSettings } from '../../config/settings-file.js'
 import { PlantsError } from '../../errors.js'
-import { createStyle, mayColor, type Style } from '../../output/output.js'
+import { createStyle, type Style } from '../../output/output.js'
 import { Printer } from '../../output/printer.js'
 import { escapeControlChars, redact } from '../../platform/escape.js'
 import type { Io } from '../../platform/io.js'
 import { type Finding, runCheck } from '../../stores/diagnose.js'
 import { findKind } from '../../stores/kinds.js'
 import type { PlantsCommand } from '../command.js'
-import { CommandContext } from '../context.js'
+import { buildContext, type CommandContext } from '../context.js'
 import type { GlobalOptions } from '../global-options.js'
 import { createOpenContext } from '../open-store.js'
 
@@ -32,7 +32,7 @@ async function doctor(options: GlobalOptions, io: Io): Promise<void> {
   const defaultFormat = io.stdout.isTerminal ? 'text' : 'ndjson'
   const format =
     requestedFormat ?? (context instanceof PlantsError ? defaultFormat : context.output)
-  const style = await createStyle(mayColor(io.stdout, options, io))
+  const style = await createStyle({ io, options })
   const text = (findings: Finding[]) =>
     findings.map((finding) => formatFinding(finding, style)).join('')
   const printer = new Printer<Finding>(io, format, { text })
@@ -71,7 +71,7 @@ async function findContext(options: GlobalOptions, io: Io): Promise<CommandConte
   try {
     const settings = new EffectiveSettings({ options, io, file: await readSettings(io) })
     for (const name of settingNames) settings.getValue(name)
-    return new CommandContext(settings, options, io, await settings.findAddress())
+    return { ...buildContext(settings, options, io), address: await settings.findAddress() }
   } catch (error) {
     if (error instanceof PlantsError) return error
     throw error

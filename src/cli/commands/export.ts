@@ -22,9 +22,10 @@ import { readBytes, statIfExists } from '../../platform/files.js'
 import type { Io } from '../../platform/io.js'
 import { findKind } from '../../stores/kinds.js'
 import type { PlantsCommand } from '../command.js'
-import { CommandContext } from '../context.js'
+import { type CommandContext, readStoreContext } from '../context.js'
 import { openStore } from '../open-store.js'
 import { addQuery, type QueryOptions } from '../options.js'
+import { printOutcome } from '../print.js'
 import { confirmReplacement } from './backup.js'
 
 interface ExportOptions extends QueryOptions {
@@ -53,7 +54,7 @@ export function define(command: PlantsCommand): void {
 
 async function exportPlants(name = '-', options: ExportOptions, io: Io): Promise<void> {
   if (options.output !== undefined) assertDocumentFormat(options.output)
-  const context = await CommandContext.from(options, io, outputFormats)
+  const context = await readStoreContext(options, io, outputFormats)
   const isStdout = /^(?:-|\/dev\/stdout)$/.test(name)
   const file = isStdout ? undefined : await prepareFile(name, options, context)
   // A job without HOME has another default store, which is missing. A file without plants would
@@ -82,9 +83,8 @@ async function exportPlants(name = '-', options: ExportOptions, io: Io): Promise
     const bytes = await exportFile(file.path, content, io.getStopSignal())
     const sentence = `Exported ${formatPlantCount(plants)} to ${file.name}`
     // With --output csv, the file has CSV. Its number of plants is printed as JSON.
-    const outcomeFormat = context.output === 'text' ? 'text' : 'json'
-    const fields = { file: file.path, plants, bytes }
-    await context.printOutcome(fields, sentence, { format: outcomeFormat })
+    const output = context.output === 'text' ? 'text' : 'json'
+    await printOutcome({ file: file.path, plants, bytes }, sentence, { ...context, output })
   } finally {
     await store?.close()
   }
@@ -132,7 +132,7 @@ async function prepareFile(
   if (oldStats && !isDevice && !options.yes)
     await confirmReplacement(`${quotedName} already exists`, context)
   const warning = chosenFormat && explainOtherEnding(name, chosenFormat)
-  if (warning && !isDevice) await context.warn(warning, 'warning')
+  if (warning && !isDevice) await context.reporter.warn(warning, 'warning')
   return { path, name: quotedName, format }
 }
 

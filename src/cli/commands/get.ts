@@ -1,16 +1,18 @@
+import { outputFormats } from '../../config/option-values.js'
 import { assertDefined, describeReason, PlantsError } from '../../errors.js'
-import { quoteIfNeeded, type Style } from '../../output/output.js'
+import { createStyle, quoteIfNeeded, type Style } from '../../output/output.js'
 import type { StoredPlant } from '../../plant/plant.js'
 import type { Io } from '../../platform/io.js'
 import { createNotFoundProblem } from '../../stores/change.js'
 import { findKind } from '../../stores/kinds.js'
 import type { Store } from '../../stores/store.js'
 import type { PlantsCommand } from '../command.js'
-import { CommandContext } from '../context.js'
+import { type CommandContext, readStoreContext } from '../context.js'
 import type { GlobalOptions } from '../global-options.js'
 import { idsDescription, isSingle, readIds } from '../ids.js'
 import { openStore } from '../open-store.js'
 import { type PlantResult, printAndReport, splitIntoPages } from '../outcomes.js'
+import { createPlantPrinter, createPrinter } from '../print.js'
 
 export function define(command: PlantsCommand): void {
   command
@@ -21,16 +23,16 @@ export function define(command: PlantsCommand): void {
 }
 
 async function get(options: GlobalOptions, io: Io, args: string[]): Promise<void> {
-  const context = await CommandContext.forPlants(options, io)
+  const context = await readStoreContext(options, io, outputFormats)
   const ids = await readIds(args, io)
   const store = await openStore(context)
   try {
-    const style = await context.createStreamStyle()
+    const style = await createStyle(context)
     const text = (plants: StoredPlant[]) =>
       plants.map((plant) => formatFields(plant, style)).join('')
     const printer = isSingle(args)
-      ? context.createPrinter({ text }, true)
-      : await context.createPlantPrinter<StoredPlant>()
+      ? createPrinter({ text }, context, true)
+      : await createPlantPrinter<StoredPlant>(context)
     await printAndReport(getPlants(ids, store, context), printer, context)
   } finally {
     await store?.close()

@@ -1,10 +1,12 @@
+import { outputFormats } from '../../config/option-values.js'
 import { fieldNames } from '../../plant/fields.js'
 import type { Io } from '../../platform/io.js'
 import type { PlantsCommand } from '../command.js'
-import { CommandContext } from '../context.js'
+import { readStoreContext } from '../context.js'
 import { openStore } from '../open-store.js'
 import { addQuery, type QueryOptions } from '../options.js'
 import { runInPager } from '../pager.js'
+import { createPlantPrinter } from '../print.js'
 
 export function define(command: PlantsCommand): void {
   command.description(
@@ -18,7 +20,7 @@ export function define(command: PlantsCommand): void {
 }
 
 async function list(options: QueryOptions, io: Io): Promise<void> {
-  const context = await CommandContext.forPlants(options, io)
+  const context = await readStoreContext(options, io, outputFormats)
   const { tag, search, after, sort, desc, limit = Infinity } = options
   const isTable = context.output === 'text'
   const store = await openStore(context)
@@ -26,7 +28,7 @@ async function list(options: QueryOptions, io: Io): Promise<void> {
     // For a table, one plant more than the limit is read, to know whether there are more.
     const readLimit = limit === Infinity ? undefined : limit + Number(isTable)
     const query = { limit: readLimit, after, tag, search, sort, desc, inPages: sort === 'id' }
-    const printer = await context.createPlantPrinter(fieldNames, Math.min(limit, 200))
+    const printer = await createPlantPrinter(context, fieldNames, Math.min(limit, 200))
     let readCount = 0
     let lastId: bigint | undefined
     for await (const page of store?.read(query) ?? []) {
@@ -37,11 +39,11 @@ async function list(options: QueryOptions, io: Io): Promise<void> {
     }
     await printer.end()
     if (isTable && readCount > limit)
-      await context.warn(
+      await context.reporter.warn(
         sort === 'id' ? `For more plants: --after ${lastId}` : 'For more plants, leave out --limit',
       )
     else if (isTable && readCount === 0 && store)
-      await context.warn(
+      await context.reporter.warn(
         [tag, search, after].every((filter) => filter === undefined)
           ? 'No plants yet. Add some with: plants import FILE, or plants create'
           : 'No plants match. A tag is matched in its case, --search in any',

@@ -3,9 +3,10 @@ import { escapeControlChars } from '../../platform/escape.js'
 import type { Io } from '../../platform/io.js'
 import { requireAbility } from '../../stores/kinds.js'
 import type { PlantsCommand } from '../command.js'
-import { CommandContext } from '../context.js'
+import { readStoreContext } from '../context.js'
 import type { GlobalOptions } from '../global-options.js'
 import { createOpenContext, openDirect } from '../open-store.js'
+import { printOutcome, printResult } from '../print.js'
 import { confirmReplacement, parseBackupPath } from './backup.js'
 
 interface RestoreOptions extends GlobalOptions {
@@ -26,7 +27,7 @@ export function define(command: PlantsCommand): void {
 }
 
 async function restore(options: RestoreOptions, io: Io, path: string): Promise<void> {
-  const context = await CommandContext.from(options, io)
+  const context = await readStoreContext(options, io)
   const { address } = context
   const openContext = createOpenContext(context)
   const access = requireAbility(address, 'restore')
@@ -36,7 +37,7 @@ async function restore(options: RestoreOptions, io: Io, path: string): Promise<v
   const summary = `${formatPlantCount(plants)} ${names}`
   if (options.dryRun) {
     const fields = { dryRun: true, file, store: address.name, plants }
-    return context.printResult(fields, `Would restore ${summary}`)
+    return printResult(fields, `Would restore ${summary}`, context)
   }
   if (!options.yes) {
     const store = await openDirect(context, 'read')
@@ -53,5 +54,5 @@ async function restore(options: RestoreOptions, io: Io, path: string): Promise<v
   const keptClause =
     keptPath && `; the previous contents are kept in ${escapeControlChars(keptPath)}`
   const fields = { file, store: address.name, plants, kept: keptPath }
-  await context.printOutcome(fields, `Restored ${summary}${keptClause ?? ''}`)
+  await printOutcome(fields, `Restored ${summary}${keptClause ?? ''}`, context)
 }

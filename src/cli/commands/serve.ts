@@ -21,7 +21,7 @@ import type { DirectStore } from '../../stores/store.js'
 import type { OpenContext } from '../../stores/store-kind.js'
 import { formatRights, isValidToken, type Right, type TokenStore } from '../../stores/tokens.js'
 import type { PlantsCommand } from '../command.js'
-import { CommandContext } from '../context.js'
+import { type CommandContext, readStoreContext } from '../context.js'
 import type { GlobalOptions } from '../global-options.js'
 import { openDirect } from '../open-store.js'
 import { parseRights, rareOptionsHeading, rightsRule } from '../options.js'
@@ -125,7 +125,7 @@ export function define(command: PlantsCommand): void {
 }
 
 async function serve(options: ServeOptions, io: Io): Promise<void> {
-  const context = await CommandContext.from(options, io)
+  const context = await readStoreContext(options, io)
   const { startService } = await import('../../server/service.js')
   const service = await startService(buildServiceOptions(options, context))
   try {
@@ -142,7 +142,7 @@ async function serve(options: ServeOptions, io: Io): Promise<void> {
 }
 
 function buildServiceOptions(options: ServeOptions, context: CommandContext): ServiceOptions {
-  const { timeoutMs, io } = context
+  const { settings, io } = context
   const { socket, host, port, adminHost = loopback, adminPort } = options
   assertAddressOptions(options)
   // A drain still answers requests in flight: the signal must not abort operations of the store.
@@ -165,7 +165,7 @@ function buildServiceOptions(options: ServeOptions, context: CommandContext): Se
       requestTimeoutMs: options.requestTimeout,
       connectionLimit: options.connectionLimit,
     },
-    timeoutMs,
+    timeoutMs: settings.timeoutMs,
     log: {
       output: io.stderr,
       level: options.logLevel,

@@ -21,9 +21,10 @@ import { quoteWord } from '../../platform/shell.js'
 import type { Address } from '../../stores/address.js'
 import { findKind } from '../../stores/kinds.js'
 import type { PlantsCommand } from '../command.js'
-import { CommandContext } from '../context.js'
+import { readContext } from '../context.js'
 import { createSettingOption, type GlobalOptions } from '../global-options.js'
 import { openDirect } from '../open-store.js'
+import { createTablePrinter, printOutcome } from '../print.js'
 import { warnOfExposure } from '../store-access.js'
 import { saveSetting } from './config.js'
 
@@ -77,7 +78,7 @@ export function define(command: PlantsCommand): void {
 }
 
 async function addStore(options: AddOptions, io: Io, name: string, text: string): Promise<void> {
-  const context = await CommandContext.read(options, io)
+  const context = await readContext(options, io)
   assertStoreName(name)
   if (isStoreName(text))
     throw createUsageError(
@@ -86,7 +87,7 @@ async function addStore(options: AddOptions, io: Io, name: string, text: string)
     )
   const address = await resolveAddress(text, 'The address', io, { isArgument: true })
   const store = await buildSavedStore(options, address, io)
-  const isReplaced = await changeSettings(io, context.timeoutMs, (settings) => {
+  const isReplaced = await changeSettings(io, context.settings.timeoutMs, (settings) => {
     const stores = settings.get('stores', {})
     const exists = Object.hasOwn(stores, name)
     if (exists && !options.replace)
@@ -101,7 +102,7 @@ async function addStore(options: AddOptions, io: Io, name: string, text: string)
   const verb = isReplaced ? 'Replaced' : 'Saved'
   const nextStep = `Use it with: --store ${name}. To make it the default: plants stores use ${name}`
   const message = `${verb} the store ${name}, ${quoteIfNeeded(address.name)}. ${nextStep}`
-  await context.printOutcome(await describeStore(name, store, io), message)
+  await printOutcome(await describeStore(name, store, io), message, context)
 }
 
 /**
@@ -126,17 +127,18 @@ async function buildSavedStore(options: object, address: Address, io: Io): Promi
 async function init(globalOptions: GlobalOptions, io: Io, argument?: string): Promise<void> {
   const value = chooseNewStore(globalOptions, argument)
   const options = { ...globalOptions, store: value }
-  const { settings } = await CommandContext.read(options, io)
-  const store = await settings.resolveStore({ value, origin: 'The address', source: 'flag' })
-  const context = new CommandContext(settings, options, io, store)
+  const context = await readContext(options, io)
+  const source = { value, origin: 'The address', source: 'flag' } as const
+  const address = await context.settings.resolveStore(source)
   let isCreated = false
   const onCreated = async () => {
     isCreated = true
   }
-  await (await openDirect(context, 'init', { onCreated }))?.close()
-  const name = quoteIfNeeded(store.name)
+  const store = await openDirect({ ...context, address }, 'init', { onCreated })
+  await store?.close()
+  const name = quoteIfNeeded(address.name)
   const text = isCreated ? `Created a store at ${name}` : `The store ${name} already exists`
-  await context.printOutcome({ address: store.name, created: isCreated }, text)
+  await printOutcome({ address: address.name, created: isCreated }, text, context)
 }
 
 /**
@@ -159,7 +161,7 @@ function chooseNewStore({ store: option }: GlobalOptions, argument: string | und
 }
 
 async function list(options: GlobalOptions, io: Io): Promise<void> {
-  const context = await CommandContext.read(options, io)
+  const context = await readContext(options, io)
   const { savedSettings } = context.settings.file
   const { value: selectedName = 'local' } = context.settings.findSource('store')
   const local = { name: 'local', address: (await resolveAddress('local', '', io)).name }
@@ -180,18 +182,18 @@ async function list(options: GlobalOptions, io: Io): Promise<void> {
       .map(([setting, value]) => `${setting}=${quoteIfNeeded(String(value))}`)
       .join(', '),
   ]
-  const printer = await context.createTablePrinter(titles, formatCells)
+  const printer = await createTablePrinter(titles, formatCells, context)
   await printer.printAll([rows])
 }
 
 async function remove(options: GlobalOptions, io: Io, name: string): Promise<void> {
-  const context = await CommandContext.read(options, io)
+  const context = await readContext(options, io)
   if (name === 'local')
     throw createUsageError(
       'The store local is built in',
       'To use another store: plants stores use NAME',
     )
-  const { address, hasToken } = await changeSettings(io, context.timeoutMs, (settings) => {
+  const { address, hasToken } = await changeSettings(io, context.settings.timeoutMs, (settings) => {
     const stores = settings.get('stores', {})
     const { address } = getSavedStore(name, { version: 1, stores })
     if (settings.get('store') === name)
@@ -205,11 +207,11 @@ async function remove(options: GlobalOptions, io: Io, name: string): Promise<voi
   const location = await formatStore(address, io)
   const keptSentence = `Its plants are kept in ${quoteIfNeeded(location)}`
   if (hasToken)
-    await context.warn(
+    await context.reporter.warn(
       `Its token is still saved. Remove it with: plants auth logout --store ${quoteWord(location)}`,
     )
   const text = `Removed the store ${quoteIfNeeded(name)}. ${keptSentence}`
-  await context.printOutcome({ name, address: location, removed: true }, text)
+  await printOutcome({ name, address: location, removed: true }, text, context)
 }
 
 /** Returns the fields of a saved store that are printed: its name, its address and its settings. */

@@ -12,10 +12,11 @@ import {
   type TokenStore,
 } from '../../stores/tokens.js'
 import type { PlantsCommand } from '../command.js'
-import { CommandContext } from '../context.js'
+import { type CommandContext, readStoreContext } from '../context.js'
 import type { GlobalOptions } from '../global-options.js'
 import { openDirect, openDirectStore } from '../open-store.js'
 import { parseRights, rightsRule } from '../options.js'
+import { createTablePrinter, printOutcome, printValue } from '../print.js'
 
 interface CreateTokenOptions extends GlobalOptions {
   note?: string
@@ -65,7 +66,7 @@ export function define(command: PlantsCommand): void {
 
 async function create(options: CreateTokenOptions, io: Io): Promise<void> {
   const { note, expires, allow } = options
-  const context = await CommandContext.from(options, io)
+  const context = await readStoreContext(options, io)
   const createdAt = new Date(io.getTimeMs())
   const expiresAt = expires === undefined ? undefined : new Date(io.getTimeMs() + expires)
   const { hashToken } = await import('../../server/authenticate.js')
@@ -74,18 +75,20 @@ async function create(options: CreateTokenOptions, io: Io): Promise<void> {
   try {
     const fields = { note, rights: allow, createdAt, expiresAt }
     const savedToken = await store.tokens.add(hashToken(token), fields)
-    await context.printValue(token, { ...savedToken, token }).catch((error: unknown) => {
+    await printValue(token, { ...savedToken, token }, context).catch((error: unknown) => {
       throw addKeptHint(error)
     })
     if (io.stdout.isTerminal && !context.reporter.isJson)
-      await context.warn(`This is token ${savedToken.id}. Save it now: it is not shown again`)
+      await context.reporter.warn(
+        `This is token ${savedToken.id}. Save it now: it is not shown again`,
+      )
   } finally {
     await store.close()
   }
 }
 
 async function list(options: GlobalOptions, io: Io): Promise<void> {
-  const context = await CommandContext.from(options, io)
+  const context = await readStoreContext(options, io)
   const store = await openDirectStore(context)
   try {
     const formatCells = (token: Token) => [
@@ -97,16 +100,16 @@ async function list(options: GlobalOptions, io: Io): Promise<void> {
       token.rights.join(','),
     ]
     const titles = ['ID', 'NOTE', 'CREATED', 'EXPIRES', 'STATE', 'RIGHTS']
-    const printer = await context.createTablePrinter(titles, formatCells)
+    const printer = await createTablePrinter(titles, formatCells, context)
     const total = await printer.printAll(store?.tokens.list() ?? [])
-    if (total === 0 && store) await context.warn('No tokens')
+    if (total === 0 && store) await context.reporter.warn('No tokens')
   } finally {
     await store?.close()
   }
 }
 
 async function revoke(options: GlobalOptions, io: Io, name: string): Promise<void> {
-  const context = await CommandContext.from(options, io)
+  const context = await readStoreContext(options, io)
   const store = await openDirectStore(context)
   try {
     const id = store && (await findTokenId(name, store.tokens, context))
@@ -121,7 +124,7 @@ async function revoke(options: GlobalOptions, io: Io, name: string): Promise<voi
         },
       )
     const note = token.note === undefined ? '' : ` (${escapeControlChars(token.note)})`
-    await context.printOutcome(token, `Revoked token ${token.id}${note}`)
+    await printOutcome(token, `Revoked token ${token.id}${note}`, context)
   } finally {
     await store?.close()
   }

@@ -1,8 +1,9 @@
+import { outputFormats } from '../../config/option-values.js'
 import { createUsageError, PlantsError } from '../../errors.js'
 import { describeInvalidPlant, type PlantPatch, parsePlant } from '../../plant/plant.js'
 import type { Io } from '../../platform/io.js'
 import type { PlantsCommand } from '../command.js'
-import { CommandContext } from '../context.js'
+import { readStoreContext } from '../context.js'
 import type { GlobalOptions } from '../global-options.js'
 import { idsDescription, isSingle, quotesHint, readIds } from '../ids.js'
 import { openStore } from '../open-store.js'
@@ -33,7 +34,7 @@ export function define(command: PlantsCommand): void {
 
 async function update(options: UpdateOptions, io: Io, args: string[]): Promise<void> {
   const patch = await buildPatch(options)
-  const context = await CommandContext.forPlants(options, io)
+  const context = await readStoreContext(options, io, outputFormats)
   const ids = await readIds(args, io, quotesHint)
   await warnOfEmptyTexts(options, 'To remove the tag: --no-tag', context.reporter)
   const store = await openStore(context)

@@ -2,7 +2,7 @@ import { chmodSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { parsePasswordFile } from '../../../src/auth/database-login.js'
-import { CommandContext } from '../../../src/cli/context.js'
+import { readStoreContext } from '../../../src/cli/context.js'
 import { findLogin } from '../../../src/cli/store-access.js'
 import type { Login } from '../../../src/stores/credentials.js'
 import { createCertificate, hasOpenssl } from '../../helpers/sandbox/certificates.js'
@@ -18,7 +18,7 @@ async function login(user: Sandbox, address: string, env: Record<string, string>
     ...createIo({ env: { ...user.env, PLANTS_STORE: address, ...env } }, undefined, err),
     resolvePath: (path: string) => path.replace(/^~/, user.home),
   }
-  const context = await CommandContext.from(readOptions(['--verbose'], io), io)
+  const context = await readStoreContext(readOptions(['--verbose'], io), io)
   const { address: database } = context
   if (database.scheme !== 'postgres') throw new Error('Only databases are expected here')
   const { findPassword, ...rest }: Login = await findLogin(database, context)

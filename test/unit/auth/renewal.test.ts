@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { CommandContext } from '../../../src/cli/context.js'
+import { readStoreContext } from '../../../src/cli/context.js'
 import { findAccess } from '../../../src/cli/store-access.js'
 import { HttpStore } from '../../../src/stores/http/http-store.js'
 import { createIo, readOptions } from '../../helpers/sandbox/run.js'
@@ -20,12 +20,12 @@ async function openTeam(address: string, command = newToken, env: Record<string,
     ...createIo({ env: { ...team.env, ...env } }),
     now: () => performance.now() + past * 60_000,
   }
-  const context = await CommandContext.from(readOptions(['--store', 'team'], io), io)
+  const context = await readStoreContext(readOptions(['--store', 'team'], io), io)
   const { address: service } = context
   if (service.scheme !== 'http') throw new Error('Only services are expected here')
   const access = await findAccess(service, context)
   const store = closeAfterTest(
-    new HttpStore(service, { access, timeoutMs: context.timeoutMs, runtime: io }),
+    new HttpStore(service, { access, timeoutMs: context.settings.timeoutMs, runtime: io }),
   )
   const letPass = (minutes: number) => {
     past += minutes

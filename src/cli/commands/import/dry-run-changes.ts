@@ -1,9 +1,17 @@
 /* Shows what a dry run of an import would change: as data, as lines of text, or the first ones. */
+
 import { assertDefined } from '../../../errors.js'
-import { describeChange, describePlant, type Style, writeStdout } from '../../../output/output.js'
+import {
+  createStyle,
+  describeChange,
+  describePlant,
+  type Style,
+  writeStdout,
+} from '../../../output/output.js'
 import { groupDigits, haveEqualNameAndTag, type StoredPlant } from '../../../plant/plant.js'
 import type { Outcome } from '../../../stores/change.js'
 import type { CommandContext } from '../../context.js'
+import { createPrinter } from '../../print.js'
 
 /** A plant that would be created, changed or deleted, as programs get it. */
 interface PlannedChange {
@@ -29,14 +37,14 @@ export async function showDryRunChanges(
   const isText = isPreview || output === 'text'
   if (isText ? reporter.isQuiet : output !== 'ndjson') return undefined
   const stream = isPreview ? io.stderr : io.stdout
-  const style = await context.createStreamStyle(stream)
+  const style = await createStyle(context, stream)
   if (isText && stream.isTerminal)
     return collectFirstChanges(style, (text) =>
       isPreview ? stream.write(text) : writeStdout(io, text),
     )
   const formatLines = (changes: PlannedChange[]) =>
     changes.map((change) => `${describePlannedChange(change, style)}\n`).join('')
-  const printer = context.createPrinter({ text: formatLines })
+  const printer = createPrinter({ text: formatLines }, context)
   return {
     add: (outcomes) => printer.printRows(toPlannedChanges(outcomes)),
     end: async () => undefined,

@@ -15,8 +15,7 @@ import type { Io } from '../../../platform/io.js'
 import { existsPolicies } from '../../../stores/change.js'
 import { findKind } from '../../../stores/kinds.js'
 import { leaveOutHint, type PlantsCommand } from '../../command.js'
-import type { ContextOptions } from '../../context.js'
-import { CommandContext } from '../../context.js'
+import { type CommandContext, type ContextOptions, readStoreContext } from '../../context.js'
 import { addRetry } from '../../options.js'
 
 type ImportOptions = ContextOptions & Partial<ImportPlan> & Pick<ImportPlan, 'ifExists'>
@@ -123,7 +122,7 @@ async function importPlants(
   files: string[],
   argv: readonly string[],
 ): Promise<void> {
-  const context = await CommandContext.from(options, io)
+  const context = await readStoreContext(options, io)
   if (options.atomic && !findKind(context.address).isDirect)
     throw createUsageError(
       `--atomic is not supported at ${context.address.name}: a service cannot roll back`,

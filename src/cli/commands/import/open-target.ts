@@ -104,8 +104,10 @@ async function openServiceDryRun(context: CommandContext): Promise<ImportTarget>
     } catch (error) {
       if (!isReadRejected(error)) throw error
       isReadable = false
-      const { name } = context.address
-      await context.warn(`The dry run checks only the input, not which ids exist at ${name}`)
+      const { address, reporter } = context
+      await reporter.warn(
+        `The dry run checks only the input, not which ids exist at ${address.name}`,
+      )
       return undefined
     }
   }

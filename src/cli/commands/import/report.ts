@@ -13,6 +13,7 @@ import { describeIgnoredFields, ignoreClosedPipe } from '../../../output/output.
 import { Progress } from '../../../output/progress.js'
 import { formatPlantCount, groupDigits, invalidPlantLabel } from '../../../plant/plant.js'
 import type { CommandContext } from '../../context.js'
+import { printOutcome } from '../../print.js'
 import {
   type DryRunChanges,
   describeMore,
@@ -96,7 +97,7 @@ export class ImportReport {
   async announceUndo(command: string): Promise<void> {
     this.#undoCommand = command
     await this.#progress.clear()
-    await this.#context.warn(describeUndo(command))
+    await this.#context.reporter.warn(describeUndo(command))
   }
 
   /** Shows what has become of a chunk. */
@@ -170,11 +171,10 @@ export class ImportReport {
     const fields = { dryRun, ...counted, rejects, undo }
     const isKept = !dryRun && !isRolledBack
     // A reader of stdout that has left must not hide why the import fails after its summary.
-    await this.#context
-      .printOutcome(fields, `${subject}: ${parts.join(', ')}`, { isKept })
-      .catch(ignoreClosedPipe)
-    if (this.#missing > 0) await this.#context.warn(describeMissing(this.#missing))
-    if (undo !== undefined) await this.#context.warn(describeUndo(undo))
+    const sentence = `${subject}: ${parts.join(', ')}`
+    await printOutcome(fields, sentence, this.#context, { isKept }).catch(ignoreClosedPipe)
+    if (this.#missing > 0) await this.#context.reporter.warn(describeMissing(this.#missing))
+    if (undo !== undefined) await this.#context.reporter.warn(describeUndo(undo))
   }
 
   /** The most frequent reason of the rejected records; undefined if none is rejected. */

@@ -68,7 +68,7 @@ async function prepareRejectsFile(
 ): Promise<RejectsFile | undefined> {
   if (rejects === undefined) return undefined
   if (!dryRun) return new RejectsFile(rejects)
-  await context.warn(`The dry run does not write ${rejects}`)
+  await context.reporter.warn(`The dry run does not write ${rejects}`)
   return undefined
 }
 

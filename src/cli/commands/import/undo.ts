@@ -79,6 +79,6 @@ export class ImportUndo {
 
   async #warnOfFailure(error: unknown): Promise<void> {
     if (!(error instanceof PlantsError) || error.isInterruption) throw error
-    await this.#context.warn(`The import cannot be undone: ${error.message}`, 'warning')
+    await this.#context.reporter.warn(`The import cannot be undone: ${error.message}`, 'warning')
   }
 }
