@@ -17,9 +17,12 @@ import type { Address } from '../stores/address.js'
 import { findKind } from '../stores/kinds.js'
 import { getSetting, listSettings, type SettingName } from './setting-table.js'
 import { findSettingsPath, readSettings } from './settings-file.js'
-import type { SavedSettings, SavedStore } from './settings-schema.js'
-import { parseSettings } from './settings-text.js'
-import { isStoreName } from './store-name.js'
+import {
+  isStoreName,
+  parseSettings,
+  type SavedSettings,
+  type SavedStore,
+} from './settings-schema.js'
 
 /** The methods of conf that read and change settings. */
 type Settings = Pick<Conf<SavedSettings>, 'get' | 'set' | 'has' | 'delete'>

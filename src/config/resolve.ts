@@ -15,9 +15,12 @@ import {
   toSettingText,
 } from './setting-table.js'
 import type { SettingsFile } from './settings-file.js'
-import type { SavedSettings, SavedStore } from './settings-schema.js'
-import { findSavedStore } from './settings-text.js'
-import { isStoreName } from './store-name.js'
+import {
+  findSavedStore,
+  isStoreName,
+  type SavedSettings,
+  type SavedStore,
+} from './settings-schema.js'
 
 export interface SettingSource {
   value: string | undefined

@@ -14,8 +14,7 @@ import {
 } from '../platform/files.js'
 import type { Io } from '../platform/io.js'
 import { quoteWord } from '../platform/shell.js'
-import type { SavedSettings } from './settings-schema.js'
-import { explainInvalidSettings, parseSettings } from './settings-text.js'
+import { explainInvalidSettings, parseSettings, type SavedSettings } from './settings-schema.js'
 
 export interface SettingsFile {
   /** The absolute path of the file, which need not exist. */

@@ -1,11 +1,11 @@
 /*
- * The shape of the settings file. Every start checks it, so it is checked without zod, which takes
- * longer to load than the rest of the program.
+ * Parses the settings file. Every start does, so its shape is checked without zod, which takes longer
+ * to load than the rest of the program.
  */
+import { isUtf8 } from 'node:buffer'
 import { isObject, isString } from '../plant/json.js'
 import { isLoginAddress } from '../stores/address.js'
 import { getSetting, listSettings, type Scope, type SettingName } from './setting-table.js'
-import { isStoreName } from './store-name.js'
 
 // Unknown keys are accepted everywhere, and stay in the file: a newer version may have written
 // them.
@@ -22,7 +22,43 @@ export type SavedSettings = SavedValues & {
 
 type Fields = Record<string, unknown>
 
-export function isSavedSettings(value: unknown): value is SavedSettings {
+/** A person corrects one value after the other, so more sentences would not help. */
+const maxProblems = 5
+
+/** @returns undefined for an invalid file, which `explainInvalidSettings` explains */
+export function parseSettings(bytes: Buffer): SavedSettings | undefined {
+  const value = isUtf8(bytes) ? parseJsonText(decodeSettings(bytes)) : undefined
+  return isSavedSettings(value) ? value : undefined
+}
+
+/** Says why settings are not accepted, such as `invalid: version must be 1`. */
+export async function explainInvalidSettings(bytes: Buffer): Promise<string> {
+  if (!isUtf8(bytes)) return 'not UTF-8'
+  const json = decodeSettings(bytes)
+  const value = parseJsonText(json)
+  if (value !== undefined)
+    return `invalid: ${findSettingsProblems(value).slice(0, maxProblems).join('; ')}`
+  // Only the position is shown: a description would quote the settings, which may contain a token.
+  const { locateSyntaxError } = await import('../plant/json-syntax.js')
+  return `not JSON (${locateSyntaxError(json)})`
+}
+
+/** Returns the parsed JSON, or undefined for a string that is not JSON. */
+function parseJsonText(json: string): unknown {
+  try {
+    return JSON.parse(json)
+  } catch (error) {
+    if (error instanceof SyntaxError) return undefined
+    throw error
+  }
+}
+
+/** Decodes the settings without the byte order mark, with which editors of Windows begin a file. */
+function decodeSettings(bytes: Buffer): string {
+  return bytes.toString().replace(/^\uFEFF/, '')
+}
+
+function isSavedSettings(value: unknown): value is SavedSettings {
   return findSettingsProblems(value).length === 0
 }
 
@@ -76,4 +112,24 @@ function findSectionProblems(
     const path = `${section}.${isKey(key) ? key : '***'}`
     return isObject(entry) ? findEntryProblems(entry, `${path}.`) : [`${path} must be an object`]
   })
+}
+
+/**
+ * Finds a saved store. A name such as `constructor` finds none, although every object inherits such
+ * a property.
+ */
+export function findSavedStore(
+  { stores = {} }: SavedSettings,
+  name: string,
+): SavedStore | undefined {
+  return Object.hasOwn(stores, name) ? stores[name] : undefined
+}
+
+/**
+ * Returns true for a string that can be the name of a saved store. Wherever an address is expected,
+ * such a string is a name: `--store garden` means the saved store, and a file of that name is
+ * `./garden`. `local` is the default store, so nothing can be saved under it.
+ */
+export function isStoreName(value: string): boolean {
+  return /^[a-z\d][\w-]{0,63}$/i.test(value) && value !== 'local'
 }

@@ -7,7 +7,7 @@ import {
   type SettingName,
   settingNames,
 } from '../../config/setting-table.js'
-import { isStoreName } from '../../config/store-name.js'
+import { isStoreName } from '../../config/settings-schema.js'
 import { PlantsError } from '../../errors.js'
 import { quoteIfNeeded } from '../../output/output.js'
 import type { Io } from '../../platform/io.js'

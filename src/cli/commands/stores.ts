@@ -12,8 +12,7 @@ import {
   resolveAddress,
 } from '../../config/resolve.js'
 import { listSettings, toOptionKey, toSettingText } from '../../config/setting-table.js'
-import type { SavedStore } from '../../config/settings-schema.js'
-import { isStoreName } from '../../config/store-name.js'
+import { isStoreName, type SavedStore } from '../../config/settings-schema.js'
 import { createUsageError } from '../../errors.js'
 import { quoteIfNeeded } from '../../output/output.js'
 import type { Io } from '../../platform/io.js'
