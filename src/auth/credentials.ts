@@ -2,21 +2,13 @@
  * Finds the token for a service. A token is sent to one address only, and over HTTP without TLS
  * only to this machine, unless a person allows more.
  */
+import type { EffectiveSettings } from '../config/resolve.js'
 import type { SavedSettings } from '../config/settings-schema.js'
 import { createUsageError, PlantsError } from '../errors.js'
 import type { Io } from '../platform/io.js'
 import { isLoopback } from '../platform/urls.js'
 import type { TokenTarget } from '../stores/credentials.js'
 import { parseToken, readTokenVariable } from './token.js'
-
-interface CredentialContext {
-  /** The saved name of the store; undefined if it was chosen by its address. */
-  storeName: string | undefined
-  tokenCommand: string | undefined
-  /** The token command is ended when it takes longer. */
-  timeoutMs: number
-  file: { path: string; savedSettings: SavedSettings }
-}
 
 export interface Credential {
   token: string
@@ -36,9 +28,11 @@ export interface Credential {
  */
 export async function findToken(
   { name }: TokenTarget,
-  { storeName = name, tokenCommand: command, timeoutMs, file }: CredentialContext,
+  settings: EffectiveSettings,
   io: Io,
 ): Promise<Credential | undefined> {
+  const { storeName = name, timeoutMs, file } = settings
+  const command = settings.getValue('token-command')
   const variableToken = readTokenVariable('PLANTS_TOKEN', io)
   if (variableToken !== undefined)
     return { token: variableToken, source: 'variable', origin: 'PLANTS_TOKEN' }
@@ -65,9 +59,9 @@ export function createNoTokenError({ name }: TokenTarget, storeFlag: string): Pl
 }
 
 /** @throws {PlantsError} `usage` if others could read the token in transit */
-export function assertNotExposed({ name, url }: TokenTarget, allowHttp: boolean): void {
+export function assertNotExposed({ name, url }: TokenTarget, settings: EffectiveSettings): void {
   const isSentUnencrypted = url.protocol === 'http:' && !isLoopback(url.hostname)
-  if (allowHttp || !isSentUnencrypted) return
+  if (settings.getValue('allow-http') || !isSentUnencrypted) return
   throw createUsageError(
     `The token was not sent to ${name}: without TLS, others could read it`,
     'Use an https:// address: --allow-http is for a network that only you use',

@@ -23,26 +23,11 @@ import type { SettingsContext } from './context.js'
 
 type AccessContext = Pick<SettingsContext, 'settings' | 'reporter' | 'io' | 'storeFlag'>
 
-/** Looks up the token of a store, and returns undefined if there is none. */
-export function lookUpToken(
-  target: TokenTarget,
-  { settings, io }: AccessContext,
-): Promise<Credential | undefined> {
-  const { storeName, file, timeoutMs } = settings
-  const tokenCommand = settings.getValue('token-command')
-  return findToken(target, { storeName, timeoutMs, file, tokenCommand }, io)
-}
-
-/** @throws {PlantsError} `usage` if others could read the token in transit */
-export function assertTokenIsSafe(target: TokenTarget, settings: EffectiveSettings): void {
-  assertNotExposed(target, settings.getValue('allow-http') ?? false)
-}
-
 /**
  * Finds what a client of a service needs: its token, its proxy and the certificates to trust.
  *
  * @param newToken a token that is not saved yet, which `auth login` checks
- * @throws {PlantsError} `unauthorized` without a token, or what `assertTokenIsSafe` throws
+ * @throws {PlantsError} `unauthorized` without a token, or what `assertNotExposed` throws
  */
 export async function findAccess(
   target: TokenTarget,
@@ -50,10 +35,10 @@ export async function findAccess(
   newToken?: Credential,
 ): Promise<ServiceAccess> {
   const { settings, reporter, storeFlag, io } = context
-  const credential = newToken ?? (await lookUpToken(target, context))
+  const credential = newToken ?? (await findToken(target, settings, io))
   if (!credential) throw createNoTokenError(target, storeFlag)
   reporter.log(`* token from ${credential.origin}`)
-  assertTokenIsSafe(target, settings)
+  assertNotExposed(target, settings)
   const isProxySet = Object.keys(io.env).some((name) => /^(https?|all)_proxy$/i.test(name))
   const proxy = isProxySet ? await findProxy(target.url, io) : undefined
   if (proxy !== undefined) reporter.log(`* proxy ${new URL(proxy).host}`) // `host` leaves out its password.
@@ -78,12 +63,14 @@ export async function findAccess(
  * Creates a function that runs the token command again, at most once a minute. When a token
  * expires, a service rejects many requests in flight, and each of them asks for a new token.
  */
-function createRenewal(target: TokenTarget, context: AccessContext): ServiceAccess['renew'] {
-  const { io } = context
+function createRenewal(
+  target: TokenTarget,
+  { settings, io }: AccessContext,
+): ServiceAccess['renew'] {
   let renewal: { token: Promise<string | undefined>; startedAtMs: number } | undefined
   return () => {
     if (renewal && io.now() - renewal.startedAtMs < 60_000) return renewal.token
-    const token = lookUpToken(target, context).then((credential) => credential?.token)
+    const token = findToken(target, settings, io).then((credential) => credential?.token)
     renewal = { token, startedAtMs: io.now() }
     return token
   }

@@ -108,17 +108,12 @@ export class EffectiveSettings {
     return this.getValue('timeout') ?? 0
   }
 
-  /** @throws {PlantsError} `usage` for an unknown store */
-  findAddress(): Promise<Address> {
-    return this.resolveStore(this.findSource('store'))
-  }
-
   /**
-   * Finds the address of a store by its name or its address.
-   *
+   * @param setting the name or the address of a store; by default, that of the setting `store`
    * @throws {PlantsError} `usage` for an unknown store
    */
-  async resolveStore({ value = 'local', origin, source }: SettingSource): Promise<Address> {
+  async findAddress(setting: SettingSource = this.findSource('store')): Promise<Address> {
+    const { value = 'local', origin, source } = setting
     const { savedSettings, path } = this.file
     const isArgument = source === 'flag'
     const isName = isStoreName(value)

@@ -1,4 +1,9 @@
-import { type Credential, createNoTokenError } from '../../auth/credentials.js'
+import {
+  assertNotExposed,
+  type Credential,
+  createNoTokenError,
+  findToken,
+} from '../../auth/credentials.js'
 import { findTokenProblem, parseToken } from '../../auth/token.js'
 import { changeSettings, omitKey } from '../../config/change-settings.js'
 import type { EffectiveSettings } from '../../config/resolve.js'
@@ -13,7 +18,7 @@ import { type CommandContext, readStoreContext } from '../context.js'
 import type { GlobalOptions } from '../global-options.js'
 import { createOpenContext } from '../open-store.js'
 import { printOutcome, printResult, printValue } from '../print.js'
-import { assertTokenIsSafe, findAccess, lookUpToken } from '../store-access.js'
+import { findAccess } from '../store-access.js'
 
 interface LoginOptions extends GlobalOptions {
   fromStdin?: true
@@ -61,7 +66,7 @@ async function login(options: LoginOptions, io: Io): Promise<void> {
       `${settings.storeName} gets its token from a command`,
       'Renew the token there',
     )
-  assertTokenIsSafe(store, settings)
+  assertNotExposed(store, settings)
   const token = await readToken(options, store, context)
   io.secrets.add(token)
   const newToken = { token, source: 'file', origin: 'this login' } as const
@@ -148,7 +153,7 @@ async function printToken(options: GlobalOptions, io: Io): Promise<void> {
 }
 
 async function requireToken(store: TokenTarget, context: CommandContext): Promise<Credential> {
-  const credential = await lookUpToken(store, context)
+  const credential = await findToken(store, context.settings, context.io)
   if (credential) return credential
   throw createNoTokenError(store, context.storeFlag)
 }

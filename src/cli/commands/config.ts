@@ -88,7 +88,7 @@ async function formatSavedStore(
   text: string,
   { settings, reporter }: SettingsContext,
 ): Promise<string> {
-  const address = await settings.resolveStore({
+  const address = await settings.findAddress({
     value: text,
     origin: 'The argument',
     source: 'flag',

@@ -128,7 +128,7 @@ async function init(globalOptions: GlobalOptions, io: Io, argument?: string): Pr
   const options = { ...globalOptions, store: value }
   const context = await readContext(options, io)
   const source = { value, origin: 'The address', source: 'flag' } as const
-  const address = await context.settings.resolveStore(source)
+  const address = await context.settings.findAddress(source)
   let isCreated = false
   const onCreated = async () => {
     isCreated = true
