@@ -82,7 +82,7 @@ interface CommonKind<A extends Address> {
   token?: TokenAccess<A>
 }
 
-interface BackupContext extends OpenContext {
+export interface BackupContext extends OpenContext {
   /**
    * Called when the file is a backup with more than twice as many plants, which may be a mistake.
    * Throws to keep that backup.

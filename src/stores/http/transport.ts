@@ -7,22 +7,17 @@ import type { AgentOptions } from 'node:https'
 import { isIP, isIPv6 } from 'node:net'
 import type { Duplex } from 'node:stream'
 import type { SecureContext, TLSSocket } from 'node:tls'
-import type { Runtime } from '../../platform/runtime.js'
 import type { HttpAddress } from '../address.js'
 import type { ServiceAccess } from '../credentials.js'
-import { maxConcurrency } from '../store-kind.js'
+import { maxConcurrency, type OpenContext } from '../store-kind.js'
 
 /** A service, and how a client uses it. */
 export interface Service extends HttpOptions {
   address: HttpAddress
 }
 
-export interface HttpOptions {
+export interface HttpOptions extends Pick<OpenContext, 'timeoutMs' | 'runtime' | 'retryMs'> {
   access: ServiceAccess
-  /** A call, with its retries, takes no longer than this. */
-  timeoutMs: number
-  runtime: Runtime
-  retryMs?: number | undefined
   /** At most this many requests are sent at once; 64 by default. */
   concurrency?: number | undefined
 }

@@ -6,7 +6,6 @@
 import { existsSync } from 'node:fs'
 import { isIPv6 } from 'node:net'
 import { createUsageError, type PlantsError } from '../../errors.js'
-import type { Runtime } from '../../platform/runtime.js'
 import { isLoopback } from '../../platform/urls.js'
 import {
   type AddressContext,
@@ -20,20 +19,15 @@ import {
   targetSessionAttrs,
 } from '../address.js'
 import type { Login } from '../credentials.js'
+import type { OpenContext } from '../store-kind.js'
 
-export interface PostgresOptions {
+type DatabaseContext = Pick<
+  OpenContext,
+  'timeoutMs' | 'runtime' | 'retryMs' | 'onUnreachable' | 'onCreated'
+>
+
+export interface PostgresOptions extends DatabaseContext {
   login: Login
-  /** A statement takes no longer than this, and neither does a call with its retries. */
-  timeoutMs: number
-  runtime: Runtime
-  retryMs?: number | undefined
-  /**
-   * Called with the failure of a store that does not answer, and is tried until its budget is over.
-   * Called with undefined when it answers again.
-   */
-  onUnreachable?: ((failure: PlantsError | undefined, retryBudgetMs?: number) => void) | undefined
-  /** This is called for a new store. */
-  onCreated?: ((name: string) => Promise<void>) | undefined
 }
 
 export interface PostgresAccess extends PostgresOptions {

@@ -23,14 +23,13 @@ export const postgresKind: StoreKind<PostgresAddress> = {
 }
 
 async function open(address: PostgresAddress, purpose: Purpose, context: OpenContext) {
-  const { timeoutMs, runtime, retryMs, onUnreachable, onCreated, needsPrimary } = context
   const { assertCanServe, assertOneServer, toReadWrite } = await loadAddress()
   if (purpose === 'serve') assertCanServe(address)
   if (purpose === 'init') assertOneServer(address)
-  const login = await context.findLogin(address)
-  const options = { login, timeoutMs, runtime, retryMs, onUnreachable, onCreated }
+  const usedAddress = context.needsPrimary ? toReadWrite(address) : address
+  const options = { ...context, login: await context.findLogin(address) }
   const { PostgresStore } = await import('./store.js')
-  return PostgresStore.open(needsPrimary ? toReadWrite(address) : address, purpose, options)
+  return PostgresStore.open(usedAddress, purpose, options)
 }
 
 function loadAddress() {

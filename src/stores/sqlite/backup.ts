@@ -22,27 +22,20 @@ import { readBytes, resolveLink, statIfExists } from '../../platform/files.js'
 import { checkSignal } from '../../platform/runtime.js'
 import { buildUri } from '../../platform/sqlite.js'
 import type { SqliteAddress } from '../address.js'
+import type { BackupContext } from '../store-kind.js'
 import { Connection, type SqliteOptions } from './connection.js'
 import { explainSqliteError, StoreDamageError } from './explain.js'
+import { countPlants } from './read.js'
+import { applicationId, assertOrdinaryTables, tables } from './schema.js'
 import {
+  belongsToStore,
   createChangedFileError,
   findUnmergedFile,
   hasLogFormat,
   immutableParameters,
   readFingerprint,
-} from './open-mode.js'
-import { countPlants } from './read.js'
-import { applicationId, assertOrdinaryTables, tables } from './schema.js'
-import { belongsToStore } from './store-file.js'
+} from './store-file.js'
 import { Writer } from './writer.js'
-
-interface BackupOptions extends SqliteOptions {
-  /**
-   * Called when the file is a backup with more than twice as many plants, which may be a mistake.
-   * Throws to keep that backup.
-   */
-  onLarger?(message: string): Promise<void>
-}
 
 const anotherTargetHint = 'Choose another file for the backup'
 const storeFileProblem = 'is a file of the store'
@@ -55,7 +48,7 @@ const storeFileProblem = 'is a file of the store'
 export async function backUp(
   { name }: SqliteAddress,
   file: string,
-  { onLarger, ...options }: BackupOptions,
+  { onLarger, ...options }: SqliteOptions & Partial<Pick<BackupContext, 'onLarger'>>,
 ) {
   const { target, oldStats } = examineTarget(file, name)
   const backup = `The backup ${target}`

@@ -1,12 +1,11 @@
 /**
  * Opens the file of a store, and runs statements on it. It makes the settings that a store needs.
- * `store-file.ts` prepares the file, and `open-mode.ts` chooses how it is opened.
+ * `store-file.ts` prepares the file, and chooses how it is opened.
  */
 import { statSync } from 'node:fs'
 import { fileInFolderHint } from '../../errors.js'
 import { foldString } from '../../plant/folding.js'
 import { resolveRealPath, statIfExists } from '../../platform/files.js'
-import type { Runtime } from '../../platform/runtime.js'
 import {
   buildUri,
   connect,
@@ -14,36 +13,29 @@ import {
   retryWhileBusy,
   type Statement,
 } from '../../platform/sqlite.js'
-import type { Purpose } from '../store-kind.js'
+import type { OpenContext, Purpose } from '../store-kind.js'
 import { createClosedError, createUnusableStoreError, explainSqliteError } from './explain.js'
+import { assertOrdinaryTables, createTablesIfMissing, isStore } from './schema.js'
 import {
+  assertNoSuperJournal,
   chooseMode,
   createChangedFileError,
+  createFileIfMissing,
+  explainExposure,
   findUnmergedFile,
   mayCreate,
   type OpenMode,
   readFingerprint,
   readMode,
-  writeMode,
-} from './open-mode.js'
-import { assertOrdinaryTables, createTablesIfMissing, isStore } from './schema.js'
-import {
-  assertNoSuperJournal,
-  createFileIfMissing,
-  explainExposure,
   restrictToOwner,
+  writeMode,
 } from './store-file.js'
 
-export interface SqliteOptions {
+type FileContext = Pick<OpenContext, 'timeoutMs' | 'runtime' | 'onCreated' | 'onExposed'>
+
+export interface SqliteOptions extends FileContext {
   /** Messages call the file this, such as "The backup". The default is "The store". */
   noun?: string
-  /** A call waits for a lock of another program no longer than this. */
-  timeoutMs: number
-  runtime: Runtime
-  /** This is called for a new store, but for the default one only if the purpose is `init`. */
-  onCreated?: ((path: string) => Promise<void>) | undefined
-  /** This is called for a new store that other users can change. */
-  onExposed?: (warning: string) => Promise<void>
 }
 
 interface FileAddress {

@@ -15,14 +15,15 @@
  *
  * docs/design/group-commit.md says why groups need no timer, and what may fail.
  */
+
 import { PlantsError } from '../../errors.js'
 import { findPrimaryCode, SQLITE_IOERR } from '../../platform/sqlite.js'
 import type { Change, Outcome } from '../change.js'
 import { SqliteChangeApplier } from './apply.js'
 import type { Connection } from './connection.js'
 import { createClosedError, explainSqliteError } from './explain.js'
-import { createFileNameCheck } from './file-names.js'
 import { assertVersion } from './schema.js'
+import { createFileNameCheck } from './store-file.js'
 
 /** The changes of one call of `write`, and the functions that settle its promise. */
 interface PendingWrite {
