@@ -148,28 +148,30 @@ export class RecordMatcher {
     this.recordCount += chunk.length
     for (const [index, id] of chunk.ids.entries()) {
       if ((chunk.tags[index] ?? undefined) !== undefined) this.#hasTags = true
-      if (isInt64(id)) this.#addClaim(id, chunk.names[index], chunk.tags[index])
+      if (isInt64(id)) this.#addClaim(id, chunk, index)
       const plant = this.#options.byName && parseWithoutId(chunk, index)
       if (plant) this.#addRecord(plant)
     }
   }
 
   /** Without `update`, a record whose plant has another name is rejected or skipped. */
-  #addClaim(id: bigint, name: unknown, tag: unknown): void {
+  #addClaim(id: bigint, { names, tags, problems }: Chunk, index: number): void {
     this.#raiseGreatestId(id)
     const { ifExists, sync } = this.#options
+    const [name, tag] = [names[index], tags[index]]
     if (ifExists !== 'update') {
       if (typeof name === 'string') this.#claims.add(formatClaim(id, name))
       return
     }
     if (tag === null) this.#hasEmptyTags = true
-    const isComplete = typeof name === 'string' && (typeof tag === 'string' || tag == null)
+    const hasFields = typeof name === 'string' && (typeof tag === 'string' || tag == null)
+    const isComplete = hasFields && !problems.has(index)
     const key = isComplete ? this.#addKey(name, tag ?? undefined) : noKey
     const firstKey = this.#claimedIds.get(id)
-    if (firstKey !== undefined && sync) this.#repeatedIds.add(id)
+    if (firstKey === undefined) this.#claimedIds.set(id, key)
+    else if (sync) this.#repeatedIds.add(id)
     // If a plant equals one of two records, the other one changes it.
-    const isDifferent = firstKey !== undefined && firstKey !== key
-    this.#claimedIds.set(id, isDifferent ? noKey : key)
+    else if (firstKey !== key) this.#claimedIds.set(id, noKey)
   }
 
   #isClaimed({ id, name }: StoredPlant): boolean {
