@@ -122,6 +122,17 @@ export function buildTemporaryPath(path: string): string {
   return `${path}.${process.pid}.tmp`
 }
 
+/** Whether `buildTemporaryPath` has built the file of a path in a process that has ended. */
+export function isAbandoned(file: string, path: string): boolean {
+  const [, pid] = /^\.(\d+)\.tmp$/.exec(file.slice(path.length)) ?? []
+  try {
+    // Signal 0 only looks for the process.
+    return pid !== undefined && !process.kill(Number(pid), 0)
+  } catch (error) {
+    return getSystemCode(error) === 'ESRCH'
+  }
+}
+
 /**
  * Gives a file the name of its target durably.
  *

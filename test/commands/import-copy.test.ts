@@ -66,6 +66,18 @@ test('the newest five copies of a store are kept, and those of other stores', as
   )
 })
 
+test('a temporary copy is deleted if its process is gone', async () => {
+  const [gone, running] = [2 ** 22 + 1, process.ppid].map((pid) => {
+    user.write(join(user.data, `plants.db.before-import.${pid}.tmp`), '')
+    return `plants.db.before-import.${pid}.tmp`
+  })
+  const copy = await copyAt(0)
+  copy?.keep()
+  copy?.deleteOlder()
+  expect(listCopies()).toContain(running)
+  expect(listCopies()).not.toContain(gone)
+})
+
 test.skipIf(!isRoot)('the files of another user stay beside five copies (needs root)', async () => {
   const name = 'plants.db.before-import-20200101T000000Z'
   user.write(join(user.data, name), '')

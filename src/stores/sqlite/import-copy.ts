@@ -1,12 +1,12 @@
 /**
  * Copies the contents of a store before an import changes them, so that a restore can undo it. The
  * copy has a temporary name until the first change is sent, because a person may still decline the
- * import. A process that is killed before may leave the temporary file.
+ * import. A process that is killed before leaves the temporary file, which a later import deletes.
  */
 import { lstatSync, readdirSync, rmSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { ignoreSystemError } from '../../errors.js'
-import { buildTemporaryPath, createFile } from '../../platform/atomic-file.js'
+import { buildTemporaryPath, createFile, isAbandoned } from '../../platform/atomic-file.js'
 import { isThisUser, resolveRealPath } from '../../platform/files.js'
 import type { SqliteAddress } from '../address.js'
 import type { ImportCopy } from '../store-kind.js'
@@ -45,22 +45,26 @@ export async function copyBeforeImport(
     file = path
     return path
   }
-  return { keep, deleteOlder: () => deleteOldCopies(`${beginning}-`), discard }
+  return { keep, deleteOlder: () => deleteOldCopies(beginning), discard }
 }
 
-/** Keeps what another user has put there, and what cannot be deleted. */
+/**
+ * Deletes the oldest copies, and the temporary ones of processes that were killed. It keeps what
+ * another user has put there, and what cannot be deleted.
+ */
 function deleteOldCopies(beginning: string): void {
   const folder = dirname(beginning)
   const copies = (ignoreSystemError(() => readdirSync(folder)) ?? [])
     .map((name) => join(folder, name))
-    .filter((path) => path.startsWith(beginning) && copyEnding.test(path.slice(beginning.length)))
-    .filter(isOwnFile)
-  // The names are in the order of their times.
-  for (const copy of copies.toSorted().slice(0, -maxCopies)) ignoreSystemError(() => rmSync(copy))
+    .filter((path) => path.startsWith(beginning) && isOwnFile(path))
+  const namedCopies = copies.filter((path) => copyEnding.test(path.slice(beginning.length)))
+  const abandonedCopies = copies.filter((path) => isAbandoned(path, beginning))
+  for (const copy of [...namedCopies.toSorted().slice(0, -maxCopies), ...abandonedCopies])
+    ignoreSystemError(() => rmSync(copy))
 }
 
 /** Matches what `nameCopy` adds. */
-const copyEnding = /^\d{8}T\d{6}Z(?:-2)*$/
+const copyEnding = /^-\d{8}T\d{6}Z(?:-2)*$/
 
 function isOwnFile(path: string): boolean {
   const stats = ignoreSystemError(() => lstatSync(path))
