@@ -50,7 +50,8 @@ export function chooseOutcomeHint(
       if (causeCounts.get(cause) !== recordCount) return chooseOtherHint(rejects, plan)
       return causeHints[cause]
     case 'conflict':
-      return plan.ifExists === 'same' ? causeHints[cause] : causeHints.generatedId
+      if (plan.ifExists !== 'same') return causeHints.generatedId
+      return plan.byName ? wholeListHint : causeHints[cause]
     case 'other':
       return chooseOtherHint(rejects, plan)
     default:
@@ -78,6 +79,10 @@ function chooseOtherHint(rejects: string | undefined, plan: ImportPlan): string 
     ? 'Correct the input, and run the command again with a new --rejects file'
     : `Correct the records in ${rejects}, and import it with the same options and a new --rejects file`
 }
+
+/** The records of a part of a list stand for plants of another part, which an update would change. */
+const wholeListHint =
+  'If the list has several files, import all in one command. To change plants, add --if-exists update'
 
 const causeHints: Readonly<Record<Exclude<HintCause, 'other' | 'textId'>, string>> = {
   ...syntaxHints,
