@@ -105,7 +105,7 @@ function applyMatch(
   switch (match.type) {
     case 'equal':
       return { type: 'skipped' }
-    case 'noIdLeft':
+    case 'unmatched':
       return createProblem('invalid', `No id is left for the record: the greatest is ${largestId}`)
     case 'new':
       // An equal plant that has the id is that of an earlier run. Any other plant is neither skipped

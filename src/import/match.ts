@@ -23,15 +23,14 @@ import { type NewPlant, parsePlant, type StoredPlant } from '../plant/plant.js'
  * - `equal`: a plant that has its name and its tag.
  * - `different`: a plant that has its name, but not its spelling or its tag.
  * - `new`: no plant of the store. It gets the id.
- * - `noIdLeft`: no plant of the store, and no greater id is left.
+ * - `unmatched`: no plant of the store, and no greater id is left.
  */
 type Match =
-  | { type: 'equal' | 'noIdLeft' }
+  | { type: 'equal' | 'unmatched' }
   | { type: 'different'; plant: StoredPlant }
   | { type: 'new'; id: bigint }
 
-const matchTypes = ['unmatched', 'equal', 'different', 'new', 'noIdLeft'] as const
-type MatchType = (typeof matchTypes)[number]
+const matchTypes = ['unmatched', 'equal', 'different', 'new'] as const
 
 /** A record with an id that occurs more than once in the inputs. */
 interface RepeatedRecord {
@@ -96,11 +95,11 @@ export class Matches {
   take(): Match {
     const record = this.#next
     this.#next += 1
-    const type: MatchType = assertDefined(matchTypes[assertDefined(this.#types[record])])
+    const type = assertDefined(matchTypes[assertDefined(this.#types[record])])
     if (type === 'different')
       return { type, plant: assertDefined(this.#differentPlants.get(record)) }
     if (type === 'new') return { type, id: assertDefined(this.#ids[record]) }
-    return { type: type === 'noIdLeft' ? type : 'equal' }
+    return { type }
   }
 }
 
@@ -299,10 +298,7 @@ export class RecordMatcher {
     let lastId = this.#greatestId ?? 0n
     for (const record of this.#nameOfRecord.keys()) {
       if (matches.isMatched(record)) continue
-      if (lastId === largestId) {
-        matches.set(record, { type: 'noIdLeft' })
-        continue
-      }
+      if (lastId === largestId) return
       lastId += 1n
       matches.set(record, { type: 'new', id: lastId })
     }
