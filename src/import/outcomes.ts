@@ -114,31 +114,18 @@ function explainConflicts(
     const id = getTargetId(change)
     const isStored = outcome.type === 'created' || outcome.type === 'skipped'
     if (isStored && !firstLines.has(id)) firstLines.set(id, assertDefined(lines[index]))
-    if (change.isGenerated) return explainGeneratedId(outcome, id)
+    if (!isConflict(outcome)) return outcome
+    if (change.isGenerated) {
+      // If the conflict has a cause already, the plant with the id may be that of the record.
+      if (outcome.problem.rejectionCause) return outcome
+      const message = `The record has no id, and another plant has the generated id ${id}`
+      return rejectRecord({ ...outcome.problem, message }, 'generatedId')
+    }
     const firstLine = firstLines.get(id)
-    if (firstLine === undefined || !isConflict(outcome)) return outcome
-    return explainRepetition(outcome, change, firstLine)
+    if (firstLine === undefined) return outcome
+    const message = `The id ${id} also occurs in line ${firstLine}, with a different plant`
+    return rejectRecord({ ...outcome.problem, message }, 'repeatedId')
   })
-}
-
-/** @param firstLine the line of the first record that equals the plant of the change */
-function explainRepetition(
-  { problem }: Extract<RecordOutcome, { problem: RecordProblem }>,
-  change: MappedChange,
-  firstLine: number,
-): RecordOutcome {
-  const message = `The id ${getTargetId(change)} also occurs in line ${firstLine}, with a different plant`
-  return rejectRecord({ ...problem, message }, 'repeatedId')
-}
-
-/**
- * Says of a conflict that the record has no id, so that nobody looks for the id in the input. If
- * the conflict has a cause already, the plant with the id may be that of the record.
- */
-function explainGeneratedId(outcome: RecordOutcome, id: bigint): RecordOutcome {
-  if (!isConflict(outcome) || outcome.problem.rejectionCause !== undefined) return outcome
-  const message = `The record has no id, and another plant has the generated id ${id}`
-  return rejectRecord({ ...outcome.problem, message }, 'generatedId')
 }
 
 function isConflict(
