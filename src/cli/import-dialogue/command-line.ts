@@ -1,5 +1,6 @@
 import { isWindows } from '../../errors.js'
 import { listOptions } from '../../fields/column-answers.js'
+import { quoteForShell } from '../../platform/shell.js'
 import type { ImportAnswers } from './answers.js'
 
 /**
@@ -23,16 +24,4 @@ export function buildCommandLine(
   const argvAfter = end === -1 ? [] : argv.slice(end)
   const line = [...argvBefore, ...options, ...argvAfter]
   return ['plants', ...line.map((argument) => quoteForShell(argument, system))].join(' ')
-}
-
-/**
- * Quotes an argument for PowerShell on Windows, and elsewhere so that bash, zsh and fish read the
- * same argument. Within single quotes, fish reads `\\` as one backslash, and the other shells read
- * it as two, so backslashes are written outside of the quotes. PowerShell takes typographic quotes
- * for single quotes.
- */
-export function quoteForShell(argument: string, system = { isWindows }): string {
-  if (/^(?![=@])[\w./:@+=-]+$/.test(argument)) return argument
-  if (system.isWindows) return `'${argument.replace(/['‘’‚‛]/g, '$&$&')}'`
-  return `'${argument.replaceAll(/['\\]/g, "'\\$&'")}'`
 }

@@ -1,6 +1,6 @@
 import { execa } from 'execa'
 import { expect, test } from 'vitest'
-import { buildCommandLine, quoteForShell } from '../../../src/cli/import-dialogue/command-line.js'
+import { buildCommandLine } from '../../../src/cli/import-dialogue/command-line.js'
 import { assertDefined } from '../../../src/errors.js'
 import {
   columnWords,
@@ -12,6 +12,7 @@ import {
   mayBeIds,
 } from '../../../src/fields/guess-columns.js'
 import { describeColumns } from '../../../src/fields/sample.js'
+import { quoteForShell } from '../../../src/platform/shell.js'
 import { isInstalled } from '../../helpers/sandbox/programs.js'
 
 function columnsOf(...rows: string[]) {

@@ -1,9 +1,9 @@
 import { PlantsError } from '../../../errors.js'
+import { quoteForShell } from '../../../platform/shell.js'
 import { findKind } from '../../../stores/kinds.js'
 import type { Store } from '../../../stores/store.js'
 import type { ImportCopy } from '../../../stores/store-kind.js'
 import type { CommandContext } from '../../context.js'
-import { quoteForShell } from '../../import-dialogue/command-line.js'
 import { createOpenContext } from '../../open-store.js'
 import type { ImportReport } from './report.js'
 
