@@ -7,19 +7,15 @@ import type { CommandContext } from '../../context.js'
 import { createOpenContext } from '../../open-store.js'
 import type { ImportReport } from './report.js'
 
-type UndoState =
-  | { name: 'noCopy' }
-  /** The copy has a temporary name. */
-  | { name: 'prepared'; copy: ImportCopy }
-  | { name: 'kept'; copy: ImportCopy; report: ImportReport }
-
 /**
  * Keeps the contents that a store has before an import, so that `plants restore` can bring them
  * back. If they cannot be kept, a warning says so, and the import goes on.
  */
 export class ImportUndo {
   readonly #context: CommandContext
-  #state: UndoState = { name: 'noCopy' }
+  #copy: ImportCopy | undefined
+  /** The report of the import; undefined while the copy has a temporary name. */
+  #report: ImportReport | undefined
 
   constructor(context: CommandContext) {
     this.#context = context
@@ -29,12 +25,13 @@ export class ImportUndo {
   async prepare(): Promise<void> {
     const { address, io } = this.#context
     const { copyBeforeImport } = findKind(address)
-    if (this.#state.name !== 'noCopy' || !copyBeforeImport) return
+    if (this.#copy || !copyBeforeImport) return
     const copyTime = new Date(io.getTimeMs())
     try {
-      const copyContext = { ...createOpenContext(this.#context), copyTime }
-      const copy = await copyBeforeImport(address, copyContext)
-      if (copy) this.#state = { name: 'prepared', copy }
+      this.#copy = await copyBeforeImport(address, {
+        ...createOpenContext(this.#context),
+        copyTime,
+      })
     } catch (error) {
       await this.#warnOfFailure(error)
     }
@@ -43,26 +40,23 @@ export class ImportUndo {
   /** Returns a `write` that gives the copy its name before the first change is sent. */
   keepBefore(write: Store['write'], report: ImportReport): Store['write'] {
     return async (changes, options) => {
-      await this.#keep(report)
+      if (this.#copy && !this.#report) await this.#keep(this.#copy, report)
       return write(changes, options)
     }
   }
 
-  async #keep(report: ImportReport): Promise<void> {
-    if (this.#state.name !== 'prepared') return
-    const { copy } = this.#state
-    let path: string
+  async #keep(copy: ImportCopy, report: ImportReport): Promise<void> {
     try {
-      path = copy.keep()
+      // The paths are absolute, so that the command also works in another directory.
+      const path = quoteForShell(copy.keep())
+      const store = quoteForShell(this.#context.address.name)
+      this.#report = report
+      await report.announceUndo(`plants restore ${path} --store ${store} --yes`)
     } catch (error) {
       copy.discard()
-      this.#state = { name: 'noCopy' }
-      return this.#warnOfFailure(error)
+      this.#copy = undefined
+      await this.#warnOfFailure(error)
     }
-    this.#state = { name: 'kept', copy, report }
-    // The paths are absolute, so that the command also works in another directory.
-    const store = quoteForShell(this.#context.address.name)
-    await report.announceUndo(`plants restore ${quoteForShell(path)} --store ${store} --yes`)
   }
 
   /**
@@ -70,11 +64,8 @@ export class ImportUndo {
    * the place of the oldest one.
    */
   finish(): void {
-    const state = this.#state
-    if (state.name === 'noCopy') return
-    const isNeeded = state.name === 'kept' && state.report.hasChangedStore
-    if (isNeeded) state.copy.deleteOlder()
-    else state.copy.discard()
+    if (this.#report?.hasChangedStore) this.#copy?.deleteOlder()
+    else this.#copy?.discard()
   }
 
   async #warnOfFailure(error: unknown): Promise<void> {
