@@ -71,17 +71,20 @@ export async function importInputs(
   const { plan, firstReader } = inputs
   const { maxRecords, write, transaction } = target
   const matches = await matchInputs(inputs, target, io)
-  const missingPlants = await createMissingCounter(inputs, target, matches)
+  const storeCount = await countToFindMissing(inputs, target)
+  const changedIds = new Set<bigint>()
   const importInto = async (writeChanges: Store['write']) => {
     const keepAndWrite = undo?.keepBefore(writeChanges, report) ?? writeChanges
     const parts = { plan, firstReader, matches, maxRecords, write: keepAndWrite, io }
     for await (const step of importRecords(parts)) {
       rejectsFile?.append(step.rejections, step.reader)
       await report.show(step)
-      missingPlants?.add(step.outcomes)
+      if (storeCount !== undefined && !matches) addIds(step.outcomes, changedIds)
     }
     report.isComplete = true
-    if (missingPlants) report.noteMissing(missingPlants.count, missingPlants.storeCount)
+    if (storeCount === undefined) return
+    const updatedCount = changedIds.size - report.counts.created
+    report.noteMissing(matches?.missingCount ?? storeCount - updatedCount, storeCount)
   }
   try {
     if (plan.atomic)
@@ -98,43 +101,19 @@ export async function importInputs(
   }
 }
 
-/** Counts the plants of the store that a list lacks, of an import that changes the others. */
-class MissingCounter {
-  readonly storeCount: number
-  readonly #matchedCount: number | undefined
-  readonly #createdIds = new Set<bigint>()
-  readonly #updatedIds = new Set<bigint>()
-
-  /** @param matchedCount what the matcher has counted; undefined if the records were not matched */
-  constructor(storeCount: number, matchedCount: number | undefined) {
-    this.storeCount = storeCount
-    this.#matchedCount = matchedCount
-  }
-
-  get count(): number {
-    return this.#matchedCount ?? this.storeCount - this.#updatedIds.size
-  }
-
-  add(outcomes: readonly Outcome[]): void {
-    if (this.#matchedCount !== undefined) return
-    for (const outcome of outcomes) {
-      if (outcome.type === 'created') this.#createdIds.add(outcome.plant.id)
-      if (outcome.type !== 'updated' || this.#createdIds.has(outcome.plant.id)) continue
-      this.#updatedIds.add(outcome.plant.id)
-    }
-  }
+function addIds(outcomes: readonly Outcome[], ids: Set<bigint>): void {
+  for (const outcome of outcomes) if ('plant' in outcome) ids.add(outcome.plant.id)
 }
 
 /** @returns undefined unless the import says how many plants of the store the list lacks */
-async function createMissingCounter(
+async function countToFindMissing(
   { plan, firstReader }: ExaminedImport,
   { store, isDirect }: ImportTarget,
-  matches: Matches | undefined,
-): Promise<MissingCounter | undefined> {
+): Promise<number | undefined> {
   const { ifExists, sync, inputs } = plan
   const mayBeWhole = isDirect && !firstReader.isRejects && inputs.every(canBeReadTwice)
   if (ifExists !== 'update' || sync || !mayBeWhole) return undefined
-  return store && new MissingCounter(Number(await store.count()), matches?.missingCount)
+  return store && Number(await store.count())
 }
 
 /** Finds the plants that the records stand for, before anything is written. */
