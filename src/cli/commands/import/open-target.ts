@@ -58,19 +58,16 @@ function createDirectTarget(
  * writers do not wait for the whole dry run.
  */
 function createDryRun(store: DirectStore | undefined): ImportTarget {
-  if (!store)
-    return {
-      write: async (changes) => planChanges([], changes).outcomes,
-      close: async () => undefined,
-    }
   return {
     store,
     isDirect: true,
-    write: (changes, options) =>
-      store.transaction((transaction) => transaction.write(changes, options), {
-        shouldCommit: () => false,
-      }),
-    close: () => store.close(),
+    write: async (changes, options) =>
+      store
+        ? store.transaction((transaction) => transaction.write(changes, options), {
+            shouldCommit: () => false,
+          })
+        : planChanges([], changes).outcomes,
+    close: async () => store?.close(),
   }
 }
 
