@@ -80,7 +80,7 @@ export async function askToConfirm(
   if (!/^y/i.test(answer)) throw new PlantsError('interrupted', declinedMessage)
 }
 
-interface Choice<T> {
+export interface Choice<T> {
   value: T
   /** The text of the choice in the list, on one line. */
   name: string

@@ -1,7 +1,7 @@
-import type { ImportPlan } from '../../import/inputs.js'
 import { groupDigits } from '../../plant/plant.js'
 import type { Io } from '../../platform/io.js'
-import { askToChoose } from '../prompts.js'
+import { askToChoose, type Choice } from '../prompts.js'
+import type { ImportAnswers } from './answers.js'
 
 /** How a list and the plants of a store differ. */
 export interface Comparison {
@@ -16,9 +16,6 @@ export interface Comparison {
   missing: number | undefined
 }
 
-/** The answer, as options of an import. */
-type PolicyAnswer = Pick<ImportPlan, 'ifExists' | 'sync'>
-
 /**
  * Asks what to do with the plants that the store has already. Enter changes them only if most of
  * them equal their records: another list, whose numbers are the same by chance, changes nothing.
@@ -26,17 +23,20 @@ type PolicyAnswer = Pick<ImportPlan, 'ifExists' | 'sync'>
 export function askForPolicy(
   { equal, differing, missing }: Comparison,
   io: Io,
-): Promise<PolicyAnswer> {
-  const numbers = [groupDigits(differing), groupDigits(missing ?? 0)] as const
-  const change = {
-    value: { ifExists: 'update' } as PolicyAnswer,
-    name: `Change those that differ (${numbers[0]})`,
+): Promise<ImportAnswers> {
+  const [changes, deletions] = [groupDigits(differing), groupDigits(missing ?? 0)]
+  const change: Choice<ImportAnswers> = {
+    value: { ifExists: 'update' },
+    name: `Change those that differ (${changes})`,
   }
-  const sync = {
-    value: { ifExists: 'update', sync: true } as PolicyAnswer,
-    name: `Make the store equal to the list (change ${numbers[0]}, delete ${numbers[1]})`,
+  const sync: Choice<ImportAnswers> = {
+    value: { ifExists: 'update', sync: true },
+    name: `Make the store equal to the list (change ${changes}, delete ${deletions})`,
   }
-  const leave = { value: { ifExists: 'skip' } as PolicyAnswer, name: 'Leave them as they are' }
+  const leave: Choice<ImportAnswers> = {
+    value: { ifExists: 'skip' },
+    name: 'Leave them as they are',
+  }
   const choices = [
     ...(differing > 0 ? [change] : []),
     ...(missing === undefined ? [] : [sync]),
@@ -44,7 +44,7 @@ export function askForPolicy(
   ]
   const isSameList = differing > 0 && equal >= differing
   const initial = (isSameList ? change : leave).value
-  const lackClause = missing === undefined ? '' : ` Plants that the list lacks: ${numbers[1]}.`
-  const message = `Plants that differ from the list: ${numbers[0]}.${lackClause} What should be done?`
+  const lackClause = missing === undefined ? '' : ` Plants that the list lacks: ${deletions}.`
+  const message = `Plants that differ from the list: ${changes}.${lackClause} What should be done?`
   return askToChoose({ message, choices, initial }, io)
 }
