@@ -244,23 +244,24 @@ function assertWholeList(reader: RecordReader, name: string, { sync }: ImportPla
 }
 
 /**
- * Prepares an input for an import that reads it twice if it has to be matched.
+ * Prepares the inputs of an import that reads them twice if they have to be matched. This finds a
+ * missing file before the columns of the others are checked.
  *
  * @throws {PlantsError} `usage` for a pipe with `--sync`, because a pipe may end early
  */
-export async function prepareInput(
-  input: ImportInput,
-  { byName, sync }: ImportPlan,
-  io: Io,
-): Promise<ImportInput> {
-  const preparedInput = addFingerprint(input)
-  if (canBeReadTwice(input)) return preparedInput
-  if (sync)
-    throw createUsageError(
-      `${input.name} is not a file: it may end early, and then lacks a part of the list`,
-      'Save the list to a file, and import the file',
-    )
-  return byName ? keepPipe(preparedInput, io) : preparedInput
+export async function prepareInputs(plan: ImportPlan, io: Io): Promise<ImportPlan> {
+  const inputs: ImportInput[] = []
+  for (const input of plan.inputs) {
+    const isPipe = !canBeReadTwice(input)
+    if (isPipe && plan.sync)
+      throw createUsageError(
+        `${input.name} is not a file: it may end early, and then lacks a part of the list`,
+        'Save the list to a file, and import the file',
+      )
+    const preparedInput = { ...input, fingerprint: readFingerprint(input) }
+    inputs.push(isPipe && plan.byName ? await keepPipe(preparedInput, io) : preparedInput)
+  }
+  return { ...plan, inputs }
 }
 
 /**
@@ -285,11 +286,6 @@ async function keepPipe(input: ImportInput, io: Io): Promise<ImportInput> {
   return { ...input, keptBlocks }
 }
 
-/** Finds a missing file before the columns of the others are checked. */
-export function assertFilesExist(inputs: readonly ImportInput[]): void {
-  for (const input of inputs) if (input.path !== '-') readStats(input)
-}
-
 function readStats({ path, name }: ImportInput): Stats {
   try {
     return statSync(path)
@@ -303,20 +299,12 @@ export function isInputError(error: unknown): error is PlantsError {
   return error instanceof PlantsError && error.kind === 'input'
 }
 
-/** Adds the state that the file has now, unless the dialogue has read it before. */
-function addFingerprint(input: ImportInput): ImportInput {
-  return { ...input, fingerprint: input.fingerprint ?? readFingerprint(input) }
-}
-
-/** @throws {PlantsError} `input` if the file has changed since `addFingerprint` */
+/** @throws {PlantsError} `input` if the file has changed since `prepareInputs` */
 export function assertUnchanged(input: ImportInput): void {
-  if (input.fingerprint !== undefined && input.fingerprint !== readFingerprint(input))
-    throw createChangeError(input)
-}
-
-function createChangeError({ name }: ImportInput): PlantsError {
+  const { name, fingerprint } = input
+  if (fingerprint === undefined || fingerprint === readFingerprint(input)) return
   const hint = 'Run the command again when no other program writes to the file'
-  return createInputError(`${name} was changed while it was read`, hint)
+  throw createInputError(`${name} was changed while it was read`, hint)
 }
 
 /**

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { describePreview } from '../../../src/cli/import-dialogue/describe-preview.js'
+import { describePreview } from '../../../src/cli/commands/import/complete-plan.js'
 import { createCounts } from '../../../src/import/counts.js'
 
 test.each([

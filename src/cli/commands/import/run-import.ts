@@ -10,21 +10,20 @@
 import { assertDefined, createUsageError, type PlantsError } from '../../../errors.js'
 import { needsOwnIds } from '../../../fields/options.js'
 import {
-  assertFilesExist,
   canBeReadTwice,
-  type ImportInput,
   type ImportPlan,
   isInputError,
   openInput,
-  prepareInput,
+  prepareInputs,
 } from '../../../import/inputs.js'
 import { RejectsFile } from '../../../import/rejects.js'
 import { peek } from '../../../platform/generators.js'
 import type { Io } from '../../../platform/io.js'
 import type { CommandContext } from '../../context.js'
 import type { Comparison } from '../../import-dialogue/ask-policy.js'
-import { compareWithStore } from './compare.js'
+import type { DialogueTools } from './complete-plan.js'
 import { type ExaminedImport, examinePlan, importInputs, useTarget } from './import-inputs.js'
+import { compareWithStore } from './preview.js'
 import { ImportReport } from './report.js'
 import { ImportUndo } from './undo.js'
 
@@ -37,9 +36,10 @@ export async function runImport(
   assertMayDelete(typedPlan, context)
   const rejectsFile = await prepareRejectsFile(typedPlan, context)
   const undo = new ImportUndo(context)
+  const shownLines = new Set<string>()
   try {
-    const inputs = await openInputs(typedPlan, context, argv, undo)
-    const { plan, shownLines } = inputs
+    const inputs = await openInputs(typedPlan, { context, argv, undo, shownLines })
+    const { plan } = inputs
     if (plan.sync && !plan.dryRun) await undo.prepare()
     const report = new ImportReport(plan, context, { rejectsFile, shownLines })
     await useTarget(inputs, context, async (target) => {
@@ -76,16 +76,10 @@ async function prepareRejectsFile(
  * Opens the first input, and examines all inputs. On a terminal, a dialogue begins if that fails, if
  * the first records have no ids, if plants of the store differ from the list, or to confirm `--sync`.
  */
-async function openInputs(
-  typedPlan: ImportPlan,
-  context: CommandContext,
-  argv: readonly string[],
-  undo: ImportUndo,
-): Promise<ExaminedImport & { shownLines?: Set<string> }> {
+async function openInputs(typedPlan: ImportPlan, tools: DialogueTools): Promise<ExaminedImport> {
+  const { context } = tools
   const plan = await prepareInputs(typedPlan, context.io)
   const mayAsk = () => context.mayAsk && plan.inputs.every(canBeReadTwice)
-  const compare = async (readablePlan: ImportPlan) =>
-    plan.hasPolicy || plan.dryRun ? undefined : compareWithStore(readablePlan, context)
   let failure: PlantsError | undefined
   let lacksIds = false
   let comparison: Comparison | undefined
@@ -93,7 +87,7 @@ async function openInputs(
     const inputs = await examinePlan(plan, context.io)
     if (!mayAsk()) return inputs
     lacksIds = needsOwnIds(plan) && !(await mayHaveIds(plan, context.io))
-    if (!lacksIds) comparison = await compare(plan)
+    if (!lacksIds) comparison = await compareWithStore(plan, context)
     const needsConfirmation = plan.sync && !plan.yes && !plan.dryRun
     if (!lacksIds && !comparison && !needsConfirmation) return inputs
     inputs.firstReader.close()
@@ -101,14 +95,9 @@ async function openInputs(
     if (!isInputError(error) || !mayAsk()) throw error
     failure = error
   }
-  const { completePlan } = await import('../../import-dialogue/complete-plan.js')
-  const shownLines = new Set<string>()
-  const showOutcomes = (complete: ImportPlan) => showDryRun(complete, context, shownLines)
-  const prepareUndo = () => undo.prepare()
-  const reasons = { failure, lacksIds, comparison }
-  const options = { plan, ...reasons, context, argv, compare, showOutcomes, prepareUndo }
-  const complete = await completePlan(options)
-  return { ...(await examinePlan(complete, context.io)), shownLines }
+  const { completePlan } = await import('./complete-plan.js')
+  const complete = await completePlan(plan, { failure, lacksIds, comparison }, tools)
+  return examinePlan(complete, context.io)
 }
 
 /** @returns false if the first records can be read, but none of them has an id */
@@ -121,30 +110,4 @@ async function mayHaveIds(plan: ImportPlan, io: Io): Promise<boolean> {
   } finally {
     reader.close()
   }
-}
-
-async function prepareInputs(plan: ImportPlan, io: Io): Promise<ImportPlan> {
-  assertFilesExist(plan.inputs)
-  const inputs: ImportInput[] = []
-  for (const input of plan.inputs) inputs.push(await prepareInput(input, plan, io))
-  return { ...plan, inputs }
-}
-
-/**
- * Shows in the dialogue what an import would do.
- *
- * @returns the report, which has the numbers of the last question
- */
-async function showDryRun(
-  { atomic: _, rejects: __, ...plan }: ImportPlan,
-  context: CommandContext,
-  shownLines: Set<string>,
-): Promise<ImportReport> {
-  const inputs = await examinePlan({ ...plan, dryRun: true }, context.io)
-  const report = new ImportReport(inputs.plan, context, { shownLines, isPreview: true })
-  await useTarget(inputs, context, async (target) => {
-    await importInputs(inputs, target, { report, io: context.io })
-    await report.endPreview()
-  })
-  return report
 }

@@ -1,4 +1,4 @@
-/* Compares a list with the store, before a person is asked what to do with plants that exist. */
+/* Finds out for the dialogue how a list differs from the store, and what an import would do. */
 import { PlantsError } from '../../../errors.js'
 import { type Counts, countRejectedRecords, createCounts } from '../../../import/counts.js'
 import type { ImportPlan } from '../../../import/inputs.js'
@@ -7,15 +7,26 @@ import type { Io } from '../../../platform/io.js'
 import { isReadRejected } from '../../../stores/change.js'
 import type { CommandContext } from '../../context.js'
 import type { Comparison } from '../../import-dialogue/ask-policy.js'
-import { type ExaminedImport, examinePlan, matchInputs } from './import-inputs.js'
+import {
+  type ExaminedImport,
+  examinePlan,
+  importInputs,
+  matchInputs,
+  useTarget,
+} from './import-inputs.js'
 import { type ImportTarget, openTarget } from './open-target.js'
+import { ImportReport } from './report.js'
 
-/** @returns undefined if nothing differs, or the store has no plants, or cannot be read */
+/**
+ * @returns undefined if nothing differs, if the store has no plants or cannot be read, or if no
+ *   question about its plants is open
+ */
 export async function compareWithStore(
   { atomic: _, rejects, ...typedPlan }: ImportPlan,
   context: CommandContext,
 ): Promise<Comparison | undefined> {
   const { io } = context
+  if (typedPlan.hasPolicy || typedPlan.dryRun) return undefined
   const plan: ImportPlan = { ...typedPlan, ifExists: 'update', dryRun: true }
   const target = await openTarget(plan, context)
   try {
@@ -77,4 +88,23 @@ async function countChanges(
   } finally {
     firstReader.close()
   }
+}
+
+/**
+ * Shows in the dialogue what an import would do.
+ *
+ * @returns the report, which has the numbers of the last question
+ */
+export async function showDryRun(
+  { atomic: _, rejects: __, ...plan }: ImportPlan,
+  context: CommandContext,
+  shownLines: Set<string>,
+): Promise<ImportReport> {
+  const inputs = await examinePlan({ ...plan, dryRun: true }, context.io)
+  const report = new ImportReport(inputs.plan, context, { shownLines, isPreview: true })
+  await useTarget(inputs, context, async (target) => {
+    await importInputs(inputs, target, { report, io: context.io })
+    await report.endPreview()
+  })
+  return report
 }
