@@ -11,7 +11,6 @@ import {
   findToken,
 } from '../auth/credentials.js'
 import { findPassword, readLoginCertificates } from '../auth/database-login.js'
-import { parseNonEmptyString } from '../config/option-values.js'
 import type { EffectiveSettings } from '../config/resolve.js'
 import type { Reporter } from '../output/reporter.js'
 import type { Io } from '../platform/io.js'
@@ -77,8 +76,8 @@ function createRenewal(
 }
 
 function findCertificatesPath(settings: EffectiveSettings, io: Io): string | undefined {
-  const { value, origin } = settings.findSource('ca-cert')
-  return value === undefined ? undefined : io.resolvePath(parseNonEmptyString(origin, value))
+  const path = settings.getValue('ca-cert')
+  return path === undefined ? undefined : io.resolvePath(path)
 }
 
 async function loadSystemContext(
