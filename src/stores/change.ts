@@ -86,6 +86,13 @@ export function toError(problem: Problem): PlantsError {
   return new PlantsError(problem.kind, problem.message, { ...problem })
 }
 
+/** @param event what happened, such as "The disk failed under /srv/a.db during a commit" */
+export function createUnknownOutcomeError(event: string, cause?: unknown): PlantsError {
+  const message = `${event}: whether it is stored is unknown`
+  const hint = 'Look at what is stored before you repeat it'
+  return new PlantsError('unknownOutcome', message, { hint, cause })
+}
+
 /**
  * Returns true if the change may be made again although it may be stored, as after a commit whose
  * outcome is unknown. Any other create would find its own plant, and report a conflict.

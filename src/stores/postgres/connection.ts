@@ -10,6 +10,7 @@ import pg from 'pg'
 import { from as copyFrom, to as copyTo } from 'pg-copy-streams'
 import { assertDefined, PlantsError } from '../../errors.js'
 import { runWithin } from '../../platform/runtime.js'
+import { createUnknownOutcomeError } from '../change.js'
 import type { StoreServer } from '../store.js'
 import { formatHost, type PostgresAccess } from './address.js'
 import { isSettingRejected, ReadOnlyServerError, toPlantsError, wasRolledBack } from './explain.js'
@@ -287,9 +288,3 @@ const maxStatementsPerMessage = 100
  * server translates `WARNING` (https://www.postgresql.org/docs/current/errcodes-appendix.html).
  */
 const warningClass = '01'
-
-function createUnknownOutcomeError(event: string, cause?: unknown): PlantsError {
-  const message = `${event}: whether it is stored is unknown`
-  const hint = 'Look at what is stored before you repeat it'
-  return new PlantsError('unknownOutcome', message, { hint, cause })
-}

@@ -18,7 +18,7 @@
 
 import { PlantsError } from '../../errors.js'
 import { findPrimaryCode, SQLITE_IOERR } from '../../platform/sqlite.js'
-import type { Change, Outcome } from '../change.js'
+import { type Change, createUnknownOutcomeError, type Outcome } from '../change.js'
 import { SqliteChangeApplier } from './apply.js'
 import type { Connection } from './connection.js'
 import { createClosedError, explainSqliteError } from './explain.js'
@@ -212,18 +212,13 @@ export class Writer {
       if (findPrimaryCode(error) !== SQLITE_IOERR) throw error
       // If only the fsync of the commit failed, the log may have the commit, and a later process
       // may still see the changes.
-      throw createUnknownOutcomeError(`The disk failed under ${path}`, error)
+      throw createUnknownOutcomeError(`The disk failed under ${path} during a commit`, error)
     }
-    if (!this.#filesHaveTheirNames()) throw createUnknownOutcomeError(describeMissingFiles(path))
+    if (this.#filesHaveTheirNames()) return
+    throw createUnknownOutcomeError(`${describeMissingFiles(path)} during a commit`)
   }
 }
 
 function describeMissingFiles(path: string): string {
   return `${path} or its log was deleted or replaced`
-}
-
-function createUnknownOutcomeError(reason: string, cause?: unknown): PlantsError {
-  const message = `${reason} during a commit: whether it is stored is unknown`
-  const hint = 'Look at what is stored before you repeat it'
-  return new PlantsError('unknownOutcome', message, { hint, cause })
 }
