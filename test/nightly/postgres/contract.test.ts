@@ -1,11 +1,10 @@
-import { existsSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, describe, onTestFinished } from 'vitest'
 import { PostgresStore } from '../../../src/stores/postgres/store.js'
 import { describeConstraints } from '../../contract/claims/constraints.js'
 import type { Subject } from '../../contract/claims/fixtures.js'
 import { describeDirectStore } from '../../contract/contract.js'
-import { findBlocks, pages } from '../../helpers/expect/documents.js'
 import {
   buildDatabaseOptions,
   createDatabase,
@@ -84,8 +83,7 @@ async function startBefore(address: string) {
   const url = new URL(address)
   const folder = createServerFolder()
   writeFileSync(join(folder, 'users.txt'), `"plants" "${password}"\n"postgres" "${password}"\n`)
-  const page = findBlocks(pages.get('docs/more-machines.md') ?? '')
-  const documented = page.find(({ text }) => text.includes('[pgbouncer]'))?.text ?? ''
+  const documented = readFileSync('deploy/pgbouncer.ini', 'utf8')
   // Two snapshots at the same time have a connection each.
   const settings = (port: number) =>
     `${documented}unix_socket_dir =\n`

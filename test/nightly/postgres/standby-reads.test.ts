@@ -170,7 +170,7 @@ test.each(reads)(
     const store = await openPostgresStore(standby, { parameters: anyServer })
     // The statement locks one partition after the other. It waits for the last one, and so keeps the
     // first one locked, which the primary locks next.
-    const unlockLast = await holdLock(primary, 'plants_3')
+    const unlockLast = await holdLock(primary, 'plants_1')
     await standby.catchUp()
     const running = read(store)
     const waiting =
