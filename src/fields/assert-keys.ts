@@ -4,10 +4,10 @@
  * further row has the values of one object.
  */
 import { createInputError } from '../errors.js'
-import { createWrappedListError } from '../formats/json.js'
 import { foldLabel, listNames } from '../formats/names.js'
 import { type Cells, type FormatOptions, type JsonValue, maxHeadRows } from '../formats/reader.js'
 import { isObject, parseJson } from '../plant/json.js'
+import { isCalledName } from './guess-columns.js'
 import { type AmbiguousKeys, KeyFinder } from './keys.js'
 import { ColumnsError, createMissingFieldsError, type Sample } from './missing-fields.js'
 import { type FieldOptions, findMissingNames } from './options.js'
@@ -94,22 +94,40 @@ function assertList(
       replaceRejectedTextHint,
     )
   const [firstObject = {}] = objects
-  if (objects.length > 1 || key !== undefined) return
-  const listKeys = Object.keys(firstObject).filter((member) => isList(firstObject[member]))
-  const values = Object.values(firstObject)
-  const hasNested = values.some((value) => isObject(value) || Array.isArray(value))
-  if (listKeys.length > 0) throw createWrappedListError(name, listKeys)
-  if (hasNested)
-    throw createInputError(`${name} is not a list of plants: it is an object`, otherJsonHint)
+  const isOutermost = objects.length === 1 && key === undefined
+  const lists = Object.entries(firstObject).filter(([, value]) => isObject(readFirst(value)))
+  const records = isOutermost ? lists.map(([, list]) => readFirst(list)) : objects
+  const isNested = isOutermost && lists.length === 0 && Object.values(firstObject).some(isNesting)
+  if (isNested || records.some(hasDeeperFields))
+    throw createInputError(
+      `${name} is not a list of plants: ${isOutermost ? 'it is an object' : 'its objects hold objects'}`,
+      otherJsonHint,
+    )
+  if (isOutermost && lists.length > 0)
+    throw createInputError(
+      `${name} is not a list of plants: it is an object`,
+      'Add --key with one of these keys',
+      undefined,
+      [`keys with lists: ${listNames(lists.map(([listKey]) => listKey))}`],
+    )
 }
 
-/** Whether a value is a list of objects that may be plants. Those of GeoJSON have them deeper. */
-function isList(value: unknown): boolean {
-  const first: unknown = Array.isArray(value) ? value[0] : undefined
-  return isObject(first) && first['type'] !== 'Feature'
+function readFirst(value: unknown): unknown {
+  return Array.isArray(value) ? value[0] : undefined
 }
 
-/** Reads the first objects as rows, below a row of their keys. */
+function isNesting(value: unknown): boolean {
+  return isObject(value) || Array.isArray(value)
+}
+
+/** Whether the fields of a plant must be deeper in an object, as in GeoJSON and ArcGIS. */
+function hasDeeperFields(record: unknown): boolean {
+  const members = isObject(record) ? Object.entries(record) : []
+  const hasName = members.some(([key, value]) => !isNesting(value) && isCalledName(key))
+  return !hasName && members.some(([, value]) => isObject(value))
+}
+
+/** Reads the first objects as rows, below a row of their keys that can have fields. */
 function readObjectRows(values: readonly JsonValue[]): Cells[] {
   const objects: Record<string, unknown>[] = []
   for (const value of values) {
@@ -117,14 +135,13 @@ function readObjectRows(values: readonly JsonValue[]): Cells[] {
     if (isObject(object)) objects.push(object)
     if (objects.length >= maxHeadRows) break
   }
-  const keys = [...new Set(objects.flatMap(Object.keys))]
+  const keys = [...new Set(objects.flatMap(Object.keys))].filter(
+    (key) => !objects.some((object) => isNesting(object[key])),
+  )
   const rows = objects.map((object) => keys.map((key) => formatScalar(object[key])))
   return keys.length > 0 ? [keys, ...rows] : []
 }
 
-/** @returns undefined for what no field can be: an object, an array, or null */
 function formatScalar(value: unknown): string | undefined {
-  if (value === null || value === undefined || Array.isArray(value) || isObject(value))
-    return undefined
-  return String(value)
+  return value === null || value === undefined ? undefined : String(value)
 }

@@ -77,6 +77,11 @@ function isCalledOtherwise({ name }: Column): boolean {
   return hasWord(name, [...id, ...genus]) || rateName(name, tag) > 0
 }
 
+/** Whether the name of a column, or of a key, says that it has names. */
+export function isCalledName(name: string): boolean {
+  return rateName(name, [...columnWords.name, ...columnWords.genus]) > 0
+}
+
 /**
  * Whether a column has genera, which are only the first part of a name. Without a header, that is a
  * column of single words in front of one of Latin epithets.

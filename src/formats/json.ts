@@ -8,7 +8,7 @@
  * first time, every value is parsed, so that invalid JSON is found before anything is stored. The
  * second time, the values are yielded.
  */
-import { createInputError, type PlantsError } from '../errors.js'
+import { createInputError } from '../errors.js'
 import { parseJson } from '../plant/json.js'
 import { explainSyntaxError, syntaxHints } from '../plant/json-syntax.js'
 import { peek } from '../platform/generators.js'
@@ -188,23 +188,29 @@ function explainOpenArray(lastValue: string | undefined, text: string): string {
 function readValue(cursor: Cursor, name: string): DocumentValue {
   const { line, index, text } = cursor
   const value = cursor.readValue()
-  if (isTooLarge(value)) {
-    const isOutermost = !cursor.isInArray && index === text.length - text.trimStart().length
-    const listKeys = isOutermost && text[index] === '{' ? [...findLists(text).keys()] : []
-    if (listKeys.length > 0) throw createWrappedListError(name, listKeys)
+  if (!isTooLarge(value)) return { text: value.trimEnd(), line }
+  const isOutermost = !cursor.isInArray && index === text.length - text.trimStart().length
+  const lists = isOutermost ? readFirstRecords(text) : ''
+  if (lists === '' || isTooLarge(lists))
     throw createBrokenRecordError(name, line, recordTooLargeReason)
-  }
-  return { text: value.trimEnd(), line }
+  cursor.moveTo(text.length)
+  return { text: `{${lists}}`, line }
 }
 
-/** @param listKeys the keys of the outermost object that hold lists of objects */
-export function createWrappedListError(name: string, listKeys: readonly string[]): PlantsError {
-  return createInputError(
-    `${name} is not a list of plants: it is an object`,
-    'Add --key with one of these keys',
-    undefined,
-    [`keys with lists: ${listNames(listKeys)}`],
-  )
+/**
+ * Shortens the lists of the outermost object to their first records. They show where the plants of a
+ * large object are, which is no plant itself.
+ */
+function readFirstRecords(text: string): string {
+  const members = [...findLists(text)].map(([key, start]) => {
+    const recordStart = text.indexOf('{', start)
+    const isEmpty = text.slice(start + 1, recordStart).trim() !== ''
+    const record = isEmpty
+      ? ''
+      : text.slice(recordStart, findEndOfBrackets(text, recordStart, text.length) + 1)
+    return `${JSON.stringify(key)}:[${record}]`
+  })
+  return members.join()
 }
 
 /** @throws {PlantsError} `input` if the outermost object has no list of objects under the key */

@@ -65,6 +65,16 @@ test.each(['list.csv', 'list.tsv', 'list.txt'])('--key is a usage error for %s',
 
 test.each<{ title: string; text: string; hint?: string }>([
   { title: 'GeoJSON', text: readList('f23-overpass.geojson') },
+  { title: 'ArcGIS', text: '{"fields":[{"name":"a"}],"features":[{"attributes":{"Name":"Oak"}}]}' },
+  {
+    title: 'ArcGIS of more than 1 MiB',
+    text: `{"note":"${pad}","fields":[{"name":"a"}],"features":[{"attributes":{"Name":"Oak"}}],"e":[]}`,
+  },
+  {
+    title: 'Opendatasoft',
+    text: '[{"recordid":"a","fields":{"nom":"Oak"}},{"recordid":"b","fields":{"nom":"Elm"}}]',
+  },
+  { title: 'lines of GeoJSON', text: '{"type":"Feature","properties":{"name":"Oak"}}\n'.repeat(2) },
   { title: 'a list of names', text: '["Fern","Moss"]' },
   { title: 'a list of lists', text: '[[1,"Fern"],[2,"Moss"]]' },
   { title: 'lines that are lists', text: '[1,"Fern"]\n[2,"Moss"]\n' },
@@ -77,6 +87,18 @@ test.each<{ title: string; text: string; hint?: string }>([
   expect(code).toBe(2)
   expect(err).toContain('list.json is not a list of plants')
   expect(err).toContain(`\n  ${page}\n`)
+})
+
+test('--key of records that hold objects names the page', async () => {
+  user.write('list.json', '{"features":[{"attributes":{"Name":"Oak"}}]}')
+  const { code, err } = await user.import('list.json --key features')
+  expect([code, err]).toEqual([2, expect.stringContaining(`\n  ${page}\n`)])
+})
+
+test('no key that holds objects or lists is proposed', async () => {
+  user.write('list.json', '{"nr":1,"bed":{"x":1},"plants":["a"],"plant":"Fern"}\n'.repeat(2))
+  const { err } = await user.import('list.json')
+  expect(err).toContain('keys: "nr", "plant"\n')
 })
 
 function readList(name: string): string {
