@@ -179,8 +179,7 @@ export class ImportReport {
 
   /** The most frequent reason of the rejected records; undefined if none is rejected. */
   get rejectionReason(): string | undefined {
-    const message = this.#causeMessages.get(findMainCause(this.#causeCounts))
-    return message?.replace(invalidPlantLabel, '')
+    return this.#describeCause(findMainCause(this.#causeCounts))
   }
 
   /** Notes how many plants of the store a list lacks that has at least half of them. */
@@ -239,7 +238,19 @@ export class ImportReport {
     const isRejectsFile = this.#step?.reader.isRejects === true
     const options = { plan: this.#plan, recordCount, rejects, isRejectsFile }
     const hint = chooseOutcomeHint(this.#causeCounts, options)
-    throw new PlantsError('incomplete', message, { hint })
+    throw new PlantsError('incomplete', message, { hint, details: this.#describeCauses() })
+  }
+
+  /** If there are several causes, counts the records of each, with the reason of the first one. */
+  #describeCauses(): string[] {
+    if (this.#causeCounts.size < 2) return []
+    return [...this.#causeCounts]
+      .toSorted((a, b) => b[1] - a[1])
+      .map(([cause, count]) => `${groupDigits(count)} such as: ${this.#describeCause(cause)}`)
+  }
+
+  #describeCause(cause: HintCause): string | undefined {
+    return this.#causeMessages.get(cause)?.replace(invalidPlantLabel, '')
   }
 
   #describeUnlisted(): string {
