@@ -33,9 +33,9 @@ export async function showDryRunChanges(
   context: CommandContext,
   isPreview: boolean,
 ): Promise<DryRunChanges | undefined> {
-  const { output, reporter, io } = context
+  const { output, io } = context
   const isText = isPreview || output === 'text'
-  if (isText ? reporter.isQuiet : output !== 'ndjson') return undefined
+  if (!isText && output !== 'ndjson') return undefined
   const stream = isPreview ? io.stderr : io.stdout
   const style = await createStyle(context, stream)
   if (isText && stream.isTerminal)
