@@ -4,11 +4,11 @@
  * process ends. conf takes a short write, as on a full disk, for a success. It therefore writes a
  * new file, settings.json.new, which takes the place of settings.json when it was read back.
  */
-import { readdirSync, readlinkSync, rmSync } from 'node:fs'
+import { readdirSync, rmSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import { isDeepStrictEqual } from 'node:util'
 import type Conf from 'conf'
-import { createUsageError, getSystemCode, ignoreSystemError, PlantsError } from '../errors.js'
+import { createUsageError, ignoreSystemError, PlantsError } from '../errors.js'
 import { replaceFile, toWriteError } from '../platform/atomic-file.js'
 import { acquireLock } from '../platform/file-lock.js'
 import { makeFolder, resolveLink } from '../platform/files.js'
@@ -45,7 +45,7 @@ export async function changeSettings<Result>(
   const path = await findSettingsPath(io)
   try {
     makeFolder(dirname(path))
-    const target = resolveSettingsLink(path)
+    const target = resolveLink(path)
     // The lock file is never removed: a process that waits for the lock of a removed file would
     // not see the lock of its successor.
     const release = await acquireLock(`${target}.lock`, timeoutMs, io)
@@ -60,18 +60,6 @@ export async function changeSettings<Result>(
   } catch (error) {
     const hint = 'Choose another directory with PLANTS_CONFIG_DIR'
     throw toWriteError(`The settings in ${path}`, path, error, hint)
-  }
-}
-
-/** @throws {PlantsError} `unwritable` for a link to nothing */
-function resolveSettingsLink(path: string): string {
-  try {
-    return resolveLink(path)
-  } catch (error) {
-    if (getSystemCode(error) !== 'ENOENT') throw error
-    const message = `The settings file ${path} is a link to a file that does not exist`
-    const hint = `Delete the link, or create what it names: ${readlinkSync(path)}`
-    throw new PlantsError('unwritable', message, { hint, cause: error })
   }
 }
 
