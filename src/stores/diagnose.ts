@@ -32,21 +32,17 @@ export async function runCheck(
 const missingRightsHint =
   'If it should, change the permissions of the file, or grant rights to the role: plants help postgresql'
 
-interface CheckedStore {
-  /** The message names the store by this, which is the name of its address. */
-  name: string
-  /** If there are several servers, the message also names the one that is used. */
-  serverCount: number
-}
-
 /**
  * Checks that each right of the store works, and closes the store.
  *
+ * @param name the message names the store by this
+ * @param serverCount if there are several servers, the message also names the one that is used
  * @throws {PlantsError} if the store has no right at all, or one of its rights does not work
  */
 export async function checkRights(
-  { name, serverCount }: CheckedStore,
   store: DirectStore,
+  name: string,
+  serverCount = 1,
 ): Promise<CheckResult> {
   try {
     const storeRights = await store.findRights()

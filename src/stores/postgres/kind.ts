@@ -17,7 +17,7 @@ export const postgresKind: StoreKind<PostgresAddress> = {
     yield await runCheck(context.storeCheck, async () => {
       const { name, hosts } = address
       const store = await open(address, 'read', context)
-      return checkRights({ name, serverCount: hosts.length }, store)
+      return checkRights(store, name, hosts.length)
     })
   },
 }

@@ -23,7 +23,7 @@ async function checkFile(address: SqliteAddress, options: SqliteOptions): Promis
   if (!store && isDefault)
     return { state: 'ok', message: `${name} (not created yet)`, hint: createDefaultHint }
   if (!store) throw createNoStoreError(address)
-  const result = await checkRights({ name, serverCount: 0 }, store)
+  const result = await checkRights(store, name)
   const exposure = result.state === 'ok' ? explainExposure(name) : undefined
   return exposure === undefined ? result : { state: 'warning', message: exposure }
 }
