@@ -119,8 +119,7 @@ describe('backup', () => {
       if (!user.has('plants.bak')) user.write('plants.bak', 'of another process')
       return performance.now()
     }
-    const message = `The backup ${at('plants.bak')} was created by another process in the meantime`
-    const err = `plants: ${message}\n  To replace it, run the command again\n`
+    const err = expect.stringContaining(`The backup ${at('plants.bak')} could not be used`)
     expect(await user.run('backup plants.bak', { now })).toEqual({ code: 4, out: '', err })
     expect(user.read('plants.bak')).toBe('of another process')
   })
@@ -230,7 +229,7 @@ describe('restore', () => {
 
   test('leaves a file alone that another program creates where the old store would be kept', async () => {
     const restore = restoreDuring(() => fs.writeFileSync(kept(), 'of another program'))
-    await expect(restore).rejects.toThrow('was created by another process in the meantime')
+    await expect(restore).rejects.toMatchObject({ kind: 'accessDenied' })
     expect(fs.readFileSync(kept(), 'utf8')).toBe('of another program')
   })
 

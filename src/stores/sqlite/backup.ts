@@ -9,13 +9,7 @@
  * store open, such as a service, would otherwise go on with the old file.
  */
 import { existsSync, rmSync, type Stats, statSync, truncateSync } from 'node:fs'
-import {
-  assertDefined,
-  createUsageError,
-  fileInFolderHint,
-  getSystemCode,
-  PlantsError,
-} from '../../errors.js'
+import { assertDefined, createUsageError, fileInFolderHint, PlantsError } from '../../errors.js'
 import { formatPlantCount } from '../../plant/plant.js'
 import { AtomicFile, assertOwnFile } from '../../platform/atomic-file.js'
 import { readBytes, resolveLink, statIfExists } from '../../platform/files.js'
@@ -75,7 +69,7 @@ export async function backUp(
     // Other users may have been able to read the old file. They cannot read the new file, which
     // replaces it.
     if (oldStats) copy.commit()
-    else createBackupFile(copy, backup)
+    else copy.commitNew()
     return { plants, bytes }
   } catch (error) {
     throw explainSqliteError(error, target, backup)
@@ -111,21 +105,6 @@ function examineTarget(file: string, store: string): { target: string; oldStats?
     return { target, oldStats }
   } catch (error) {
     throw explainSqliteError(error, file, `The backup ${file}`)
-  }
-}
-
-/**
- * Gives a new backup its final name. Another process may have created that file in the meantime, as
- * its own first backup.
- */
-function createBackupFile(copy: AtomicFile, backup: string): void {
-  try {
-    copy.commitNew()
-  } catch (error) {
-    if (getSystemCode(error) !== 'EEXIST') throw error
-    const message = `${backup} was created by another process in the meantime`
-    const hint = 'To replace it, run the command again'
-    throw new PlantsError('unavailable', message, { hint, cause: error })
   }
 }
 
