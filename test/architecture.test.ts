@@ -37,7 +37,7 @@ const allowedImporters: Record<string, RegExp> = {
   zod: /^src\/(plant|config)\//,
 }
 
-/** What each module may import; docs/architecture.md has the same table. */
+/** What each module may import; docs/architecture.md says what is in it. */
 const modules: Record<string, string[]> = {
   main: ['cli', 'platform', 'errors'],
   cli: [
@@ -81,13 +81,11 @@ test('a module imports only modules below it, and no kind of store imports anoth
   expect(wrong).toEqual([])
 })
 
-test('docs/architecture.md lists what each module may import', () => {
-  const rows = readSource('docs/architecture.md').matchAll(
-    /^\| `src\/(\w+)(?:\.ts)?` \|[^|]*\|([^|]*)\|$/gm,
+test('docs/architecture.md lists each module', () => {
+  const rows = readSource('docs/architecture.md').matchAll(/^- `src\/(\w+)(?:\.ts)?`: /gm)
+  expect(Array.from(rows, ([, module]) => module).toSorted()).toEqual(
+    Object.keys(modules).toSorted(),
   )
-  const names = (cell: string) => [...cell.matchAll(/`(\w+)`/g)].map(([, name]) => name)
-  const listed = Array.from(rows, ([, module, imported = '']) => [module, names(imported)])
-  expect(Object.fromEntries(listed)).toEqual(modules)
 })
 
 test('no file imports itself through other files, not even a type', () => {
