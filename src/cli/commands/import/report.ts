@@ -27,8 +27,8 @@ const maxShown = 20
 
 interface ReportOptions {
   rejectsFile?: RejectsFile | undefined
-  /** What the dialogue has printed, and is not printed again; undefined without a dialogue. */
-  shownLines?: Set<string> | undefined
+  /** What the dialogue has printed, and the import does not print again. */
+  shownLines: Set<string>
   /** Whether the dialogue shows what the import would do. */
   isPreview?: boolean
 }
@@ -47,14 +47,12 @@ export class ImportReport {
   readonly #causeCounts = new Map<HintCause, number>()
   /** The message of the first record that was rejected for each cause. */
   readonly #causeMessages = new Map<HintCause, string>()
-  readonly #shownLines: Set<string> | undefined
+  readonly #shownLines: Set<string>
   readonly #isPreview: boolean
   /** How many plants of the store a list lacks that changes the others. */
   #missing = 0
   readonly #maxRejections: number
-  #shownRejectionCount = 0
-  /** How many rejected records were not printed, because there are too many. */
-  #unlistedRejectionCount = 0
+  #listedRejectionCount = 0
   /** Undefined before the first step. */
   #changes: DryRunChanges | undefined
   /** The command that undoes the import; undefined if there is no copy of the previous contents. */
@@ -79,6 +77,11 @@ export class ImportReport {
   /** How many records have each outcome. */
   get counts(): Readonly<Counts> {
     return this.#step?.counts ?? createCounts()
+  }
+
+  /** How many rejected records were not printed, because there are too many. */
+  get #unlistedRejectionCount(): number {
+    return countRejectedRecords(this.counts) - this.#listedRejectionCount
   }
 
   /** Whether nothing of an import with `--atomic` is stored. */
@@ -116,10 +119,9 @@ export class ImportReport {
       if (count === 0) this.#causeMessages.set(cause, rejection.message)
       this.#causeCounts.set(cause, count + 1)
     }
-    const shownRejections = rejections.slice(0, this.#maxRejections - this.#shownRejectionCount)
-    this.#shownRejectionCount += shownRejections.length
-    this.#unlistedRejectionCount += rejections.length - shownRejections.length
-    const newRejections = shownRejections.filter(({ line, message }) =>
+    const listedRejections = rejections.slice(0, this.#maxRejections - this.#listedRejectionCount)
+    this.#listedRejectionCount += listedRejections.length
+    const newRejections = listedRejections.filter(({ line, message }) =>
       this.#isNewLine(`${file}:${line}: ${message}`),
     )
     if (newRejections.length > 0) {
@@ -133,10 +135,10 @@ export class ImportReport {
     await this.#changes?.add(outcomes)
   }
 
+  /** Whether the dialogue has not printed the line before. */
   #isNewLine(line: string): boolean {
-    if (this.#shownLines?.has(line)) return false
-    this.#shownLines?.add(line)
-    return true
+    if (this.#isPreview) this.#shownLines.add(line)
+    return this.#isPreview || !this.#shownLines.has(line)
   }
 
   async #warn(text: string, label?: 'warning'): Promise<void> {
@@ -158,17 +160,18 @@ export class ImportReport {
     const updated = isRolledBack ? 0 : counts.updated
     const rejected = countRejectedRecords(counts)
     const otherCounts = this.#countOtherPlants()
-    const numbers = { created, updated, skipped, rejected, unknown, ...otherCounts }
-    const parts = Object.entries(numbers)
-      .filter(([name, count]) => name === 'created' || count > 0)
-      .map(([name, count]) => `${groupDigits(count)} ${name}`)
-    const subject = `${dryRun ? 'Dry run of' : 'Read'} ${formatPlantCount(finishedCount)}`
     const reasons = rejected > 0 ? counts.rejected : undefined
+    // The reasons stand behind the number that they explain.
+    const numbers = { created, updated, skipped, rejected, reasons, unknown, ...otherCounts }
+    const parts = Object.entries(numbers).flatMap(([name, count]) =>
+      typeof count === 'number' && (name === 'created' || count > 0)
+        ? `${groupDigits(count)} ${name}`
+        : [],
+    )
+    const subject = `${dryRun ? 'Dry run of' : 'Read'} ${formatPlantCount(finishedCount)}`
     const rejects = this.#findRejectsPath()
     const undo = this.hasChangedStore ? this.#undoCommand : undefined
-    // The reasons stand behind the number that they explain.
-    const counted = { created, updated, skipped, rejected, reasons, unknown, ...otherCounts }
-    const fields = { dryRun, ...counted, rejects, undo }
+    const fields = { dryRun, ...numbers, rejects, undo }
     const isKept = !dryRun && !isRolledBack
     // A reader of stdout that has left must not hide why the import fails after its summary.
     const sentence = `${subject}: ${parts.join(', ')}`
