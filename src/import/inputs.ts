@@ -169,7 +169,11 @@ export async function examineInputs(
   const matcher = plan.byName || plan.sync ? new RecordMatcher(plan) : undefined
   for (const [index, input] of plan.inputs.entries()) {
     if (!canBeReadTwice(input)) continue
-    if (index > 0) await examineHeader(input, plan, firstReader, io)
+    if (index > 0) {
+      const reader = await openInput(input, plan, io)
+      reader.close()
+      if (plan.rejects !== undefined) assertSameHeader(reader, firstReader, input.name)
+    }
     const read = <T>(use: (content: FormatInput) => Promise<T>) => useContent(input, io, use)
     if (matcher)
       await read(async (content) => {
@@ -196,17 +200,6 @@ export async function useContent<T>(
   } finally {
     content.close()
   }
-}
-
-async function examineHeader(
-  input: ImportInput,
-  plan: ImportPlan,
-  firstReader: InputReader,
-  io: Io,
-): Promise<void> {
-  const reader = await openInput(input, plan, io)
-  reader.close()
-  if (plan.rejects !== undefined) assertSameHeader(reader, firstReader, input.name)
 }
 
 /**
