@@ -37,14 +37,15 @@ export function countFinishedRecords(counts: Counts): number {
 }
 
 export function addOutcomes(counts: Counts, outcomes: readonly RecordOutcome[]): void {
-  for (const outcome of outcomes)
+  for (const outcome of outcomes) {
     if (outcome.type === 'rejected') {
       const { error } = outcome.problem
       counts.rejected[error] = (counts.rejected[error] ?? 0) + 1
-    } else {
-      const type = findCountedType(outcome)
-      if (type !== undefined) counts[type] += 1
+      continue
     }
+    const type = hasChangedNothing(outcome) ? 'skipped' : outcome.type
+    if (type !== 'notSent') counts[type] += 1
+  }
 }
 
 /** A plant that is gone already counts as deleted. One that was changed since stays missing. */
@@ -56,24 +57,9 @@ export function addDeletion(counts: Counts, outcome: Outcome): void {
   counts.missing -= 1
 }
 
-/**
- * An update that changes nothing counts as skipped, and so does a create that an earlier run has
- * sent.
- */
-function findCountedType(
-  outcome: RecordOutcome,
-): 'created' | 'updated' | 'skipped' | 'unknown' | undefined {
-  switch (outcome.type) {
-    case 'created':
-      return outcome.isReplayed ? 'skipped' : 'created'
-    case 'updated':
-      return outcome.before && haveEqualNameAndTag(outcome.plant, outcome.before)
-        ? 'skipped'
-        : 'updated'
-    case 'skipped':
-    case 'unknown':
-      return outcome.type
-    default:
-      return undefined
-  }
+/** An update may change nothing, and neither does a create that an earlier run has sent. */
+function hasChangedNothing(outcome: RecordOutcome): boolean {
+  if (outcome.type === 'created') return outcome.isReplayed === true
+  if (outcome.type !== 'updated' || !outcome.before) return false
+  return haveEqualNameAndTag(outcome.plant, outcome.before)
 }
