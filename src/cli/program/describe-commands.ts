@@ -2,7 +2,7 @@
  * Describes the program for other programs: `plants help --output json`. Commands and options come
  * from the objects of commander, so that a new option needs no change here.
  */
-import type { Argument, Command, Option } from 'commander'
+import type { Argument, Option } from 'commander'
 import { getSetting, settingNames } from '../../config/setting-table.js'
 import { type ErrorKind, errorKinds, getErrorValue, getExitCode } from '../../errors.js'
 import type { PlantsCommand } from '../command.js'
@@ -87,7 +87,7 @@ export function describeCommand(command: PlantsCommand): object {
     summary: command.summary() || undefined,
     description: command.description() || command.summary(),
     arguments: command.registeredArguments.map(describeArgument),
-    options: help.visibleOptions(command).map((option) => describeOption(option, command)),
+    options: help.visibleOptions(command).map(describeOption),
     input: inputs[path],
     result: printedResults[path],
     examples: command.examples,
@@ -100,7 +100,7 @@ function describeArgument(argument: Argument): object {
   return { name: argument.name(), description, required, variadic, choices: argChoices }
 }
 
-function describeOption(option: Option, command: Command): object {
+function describeOption(option: Option): object {
   return {
     name: option.long,
     flags: option.flags,
@@ -108,22 +108,5 @@ function describeOption(option: Option, command: Command): object {
     takesValue: option.required,
     choices: option.argChoices,
     default: option.defaultValueDescription ?? option.defaultValue,
-    excludes: command.options
-      .filter((other) => option !== other && excludesEachOther(option, other))
-      .map(({ long }) => long),
   }
-}
-
-/** Whether only one of two options may be given, such as `--dry-run` and `--atomic`. */
-function excludesEachOther(option: Option, other: Option): boolean {
-  return (
-    listExcludedNames(option).includes(other.attributeName()) ||
-    listExcludedNames(other).includes(option.attributeName())
-  )
-}
-
-/** An option excludes its negation, which has the same name. Commander's types lack the others. */
-function listExcludedNames(option: Option): string[] {
-  const { conflictsWith } = option as Option & { conflictsWith: readonly string[] }
-  return [option.attributeName(), ...conflictsWith]
 }

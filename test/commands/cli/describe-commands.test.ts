@@ -14,7 +14,6 @@ interface Description {
     takesValue: boolean
     choices?: string[]
     default?: unknown
-    excludes?: string[]
   }[]
   result?: string
   commands: Description[]
@@ -80,23 +79,6 @@ test('the JSON of the help has arguments, choices and defaults', async () => {
   expect((await describeBy('help stores add -o json')).usage).toBe(
     'plants stores add [options] <name> <address>',
   )
-})
-
-test('the JSON of the help says which options exclude each other', async () => {
-  const listExclusions = async (path: string) => {
-    const { options } = await describeBy(`help ${path} -o json`)
-    return options.flatMap(({ name, excludes = [] }) => [excludes.map((other) => [name, other])])
-  }
-  expect((await listExclusions('import')).flat()).toEqual([
-    ['--if-exists', '--sync'],
-    ['--sync', '--if-exists'],
-    ['--sync', '--rejects'],
-    ['--rejects', '--sync'],
-    ['--dry-run', '--atomic'],
-    ['--atomic', '--dry-run'],
-  ])
-  expect((await listExclusions('serve')).flat()).toContainEqual(['--host', '--socket'])
-  expect((await listExclusions('list')).flat()).toContainEqual(['--no-tag', '--tag'])
 })
 
 test.each([
