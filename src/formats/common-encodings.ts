@@ -26,8 +26,6 @@ export const commonEncodings: readonly CommonEncoding[] = [
   { name: 'gb18030', region: 'Simplified Chinese' },
   { name: 'big5', region: 'Traditional Chinese' },
   { name: 'cp949', region: 'Korean' },
-  { name: 'utf-16le', region: 'all' },
-  { name: 'utf-16be', region: 'all', system: 'Unix' },
   { name: 'iso-8859-2', region: 'Central Europe', system: 'Unix' },
   { name: 'iso-8859-5', region: 'Cyrillic', system: 'Unix' },
   { name: 'iso-8859-7', region: 'Greek', system: 'Unix' },

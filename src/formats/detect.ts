@@ -15,9 +15,8 @@ import {
   findEncoding,
   findEndOfCharacters,
   findMarkedEncoding,
-  findUnmarkedUtf16,
 } from './encoding.js'
-import { createUtf16Error, type TextEncoding } from './encoding-error.js'
+import type { TextEncoding } from './encoding-error.js'
 import { assertNoForeignFile, assertNoNul } from './foreign-files.js'
 import { openDocument, openNdjson } from './json.js'
 import { openTable } from './open-table.js'
@@ -127,9 +126,6 @@ export async function detectFormat(
   const rejects = examineRejects(head, markedEncoding)
   const isUtf8Rejects = rejects?.isUtf8 ?? false
   const { encoding, source } = await chooseEncoding(markedEncoding, isUtf8Rejects, options)
-  const unmarkedEncoding = markedEncoding === undefined ? findUnmarkedUtf16(head) : undefined
-  if (unmarkedEncoding !== undefined && unmarkedEncoding !== encoding)
-    throw await createUtf16Error(name, head, unmarkedEncoding, encoding)
   const text = decodeLeniently(head, encoding)
   const format = rejects?.format ?? options.format ?? guessFormat(text, name, options)
   if (options.key !== undefined && !rejects && format !== 'json') throw createKeyError(name)

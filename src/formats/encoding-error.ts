@@ -84,33 +84,16 @@ export async function createEncodingError(failure: DecodingFailure): Promise<Enc
   const sample = await gatherForeignLines(failure.bytes, laterBlocks)
   const encodings = await guessEncodings(sample)
   const details = await describeReadings(foreignLine, encodings)
-  const hint = details.length > 0 ? readRightHint : saveAsUtf8Hint
+  const hint =
+    details.length > 0
+      ? 'Add --encoding with the name of the encoding in which that line reads right'
+      : 'Open the file in the program that wrote it, and save it as UTF-8'
   return new EncodingError(message, hint, { encodings, foreignLine, details })
 }
-
-const readRightHint = 'Add --encoding with the name of the encoding in which that line reads right'
-const saveAsUtf8Hint = 'Open the file in the program that wrote it, and save it as UTF-8'
 
 /** Creates the error for a text of UTF-8 that `--encoding` would decode to wrong letters. */
 export function createUtf8Error(name: string, encoding: string): EncodingError {
   return new EncodingError(`${name} is UTF-8, not ${encoding}`, 'Import it without --encoding')
-}
-
-/** Creates the error for a text of UTF-16 without a byte order mark. */
-export async function createUtf16Error(
-  name: string,
-  head: Buffer,
-  encoding: string,
-  expectedEncoding: string,
-): Promise<EncodingError> {
-  const expectedName = expectedEncoding === 'utf-8' ? 'UTF-8' : expectedEncoding
-  const foreignLine = { line: 1, bytes: head.subarray(0, 400) }
-  const details = await describeReadings(foreignLine, [encoding])
-  return new EncodingError(`${name} is not ${expectedName} (line 1)`, readRightHint, {
-    encodings: [encoding],
-    foreignLine,
-    details,
-  })
 }
 
 /**

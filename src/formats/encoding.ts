@@ -27,24 +27,6 @@ export function findMarkedEncoding(head: Buffer): string | undefined {
 }
 
 /**
- * Finds out whether a text without a byte order mark is UTF-16. Any list has characters of ASCII,
- * such as line feeds and commas, which have a zero byte in UTF-16. Only the right byte order
- * decodes them to characters of ASCII: in the other one, a comma would be U+2C00.
- */
-export function findUnmarkedUtf16(head: Buffer): string | undefined {
-  const start = head.subarray(0, Math.min(head.length, 4000) & ~1)
-  const zeroCount = start.filter((byte) => byte === 0).length
-  // A text of ASCII with a few characters U+0000 has no other bytes either.
-  if (zeroCount * 10 < start.length && start.every((byte) => byte < 0x80)) return undefined
-  if (zeroCount === 0) return undefined
-  return ['utf-16le', 'utf-16be'].find((encoding) => {
-    const text = decodeLeniently(start, encoding)
-    // The last character may be one half of a surrogate pair, because the bytes end after it.
-    return !/[\0\ufffd]/.test(text.slice(0, -1)) && /[\n\r,;\t"|]/.test(text)
-  })
-}
-
-/**
  * Finds the decoder of an encoding by a label of the Encoding Standard, such as `latin1`, by a name
  * that iconv-lite knows, such as `maccenteuro`, or by the number of a code page, such as `850`.
  *

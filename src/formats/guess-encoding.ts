@@ -15,7 +15,7 @@
  */
 import { isAscii } from 'node:buffer'
 import { commonEncodings } from './common-encodings.js'
-import { isUnicode, splitLines, tryDecodeBytes } from './encoding.js'
+import { splitLines, tryDecodeBytes } from './encoding.js'
 
 /** A text that was decoded in an encoding. */
 interface Reading {
@@ -33,7 +33,6 @@ export async function guessEncodings(bytes: Buffer): Promise<readonly string[]> 
   const sample = Buffer.concat([...splitLines(bytes)].filter((line) => !isAscii(line)))
   const readings: Reading[] = []
   for (const { name } of commonEncodings) {
-    if (isUnicode(name)) continue
     const text = await tryDecodeBytes(sample, name)
     const isNew = readings.every((reading) => reading.text !== text)
     if (text !== undefined && isNew) readings.push({ encoding: name, text })

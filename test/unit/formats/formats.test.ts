@@ -56,7 +56,11 @@ test.each<{ input: string | Buffer; what: string }>([
   {
     input: 'id,name\n1,a\n\0\n2,bcd\n3,e\n',
     what: 'a binary file: line 3 contains the character U+0000',
-  }, // not UTF-16
+  },
+  {
+    input: utf16('id,name\n1,Färn\n'),
+    what: 'a binary file: line 1 contains the character U+0000',
+  },
 ])(
   'the error for the input $input says that it is $what, which is no list',
   async ({ input, what }) => {
