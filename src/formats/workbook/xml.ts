@@ -113,39 +113,25 @@ class PartParser {
       throw new DamageError(`${this.#path} has a document type declaration`)
     })
     this.#parser.on('xmldecl', ({ encoding = 'UTF-8' }) => {
-      if (/^utf-?(?:8|16)$/i.test(encoding)) return
-      throw new DamageError(`${this.#path} is in ${encoding}, not in UTF-8 or UTF-16`)
+      if (/^utf-?8$/i.test(encoding)) return
+      throw new DamageError(`${this.#path} is in ${encoding}, not in UTF-8`)
     })
   }
 }
 
+/** The standard also allows UTF-16, which no program writes. */
 async function* decodePart(blocks: AsyncIterable<Buffer>, path: string): AsyncGenerator<string> {
-  let decoder: InstanceType<typeof TextDecoder> | undefined
-  let head: Buffer = Buffer.alloc(0)
+  const decoder = new TextDecoder('utf-8', { fatal: true })
   const decode = (bytes?: Buffer) => {
-    decoder ??= new TextDecoder(detectEncoding(head), { fatal: true })
     try {
       return decoder.decode(bytes, { stream: bytes !== undefined })
     } catch (error) {
       if (!(error instanceof TypeError)) throw error
-      throw new DamageError(`${path} is not in ${decoder.encoding.toUpperCase()}`, { cause: error })
+      throw new DamageError(`${path} is not in UTF-8`, { cause: error })
     }
   }
-  for await (const block of blocks) {
-    if (!decoder) head = Buffer.concat([head, block])
-    // Two bytes are needed to detect the encoding, and the first block may have only one.
-    if (decoder) yield decode(block)
-    else if (head.length > 1) yield decode(head)
-  }
+  for await (const block of blocks) yield decode(block)
   yield decode()
-}
-
-/** Detects UTF-16 by its mark, or by the `<` at the start of XML (XML 1.0, appendix F). */
-function detectEncoding(head: Buffer): string {
-  const start = head.toString('latin1', 0, 2)
-  if (start === '\xff\xfe' || start === '<\0') return 'utf-16le'
-  if (start === '\xfe\xff' || start === '\0<') return 'utf-16be'
-  return 'utf-8'
 }
 
 function removePrefix(name: string): string {
