@@ -110,7 +110,6 @@ export class RowReader extends RowBuilder implements ElementHandler {
   }
 
   #openInlineString(cell: RawCell): void {
-    if (cell.inlineString !== undefined) throw new DamageError('a cell has two inline strings')
     cell.inlineString = ''
     this.#inlineString.reset()
     this.#openContent = 'inlineString'

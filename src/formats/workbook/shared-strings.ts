@@ -21,8 +21,6 @@ class SharedStringsReader implements ElementHandler {
   #isInItem = false
 
   openElement(name: string): void {
-    if (this.#isInItem && name === 'si')
-      throw new DamageError('a shared string contains another one')
     if (this.#isInItem) this.#collector.openElement(name)
     else if (name === 'si') {
       this.#isInItem = true

@@ -127,7 +127,6 @@ class MainPartReader implements ElementHandler {
   is1904 = false
   readonly #file: string
   #depth = 0
-  #hasProperties = false
   #isInSheets = false
 
   constructor(file: string) {
@@ -156,12 +155,10 @@ class MainPartReader implements ElementHandler {
    * year, so a value that is not valid is damage, and is not replaced by a default.
    */
   #readProperties({ date1904 = '0' }: Attributes): void {
-    if (this.#hasProperties) throw new DamageError('its properties (workbookPr) occur twice')
     if (!/^(?:0|1|false|true)$/.test(date1904))
       throw new DamageError(
         `its date system (date1904) has the invalid value ${JSON.stringify(date1904)}`,
       )
-    this.#hasProperties = true
     this.is1904 = date1904 === '1' || date1904 === 'true'
   }
 }

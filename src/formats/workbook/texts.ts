@@ -1,5 +1,3 @@
-import { DamageError } from './damage.js'
-
 /**
  * Collects the characters of a shared string or an inline string (ECMA-376 part 1, 18.4.8). A plain
  * string has one element `t`. A string whose parts are formatted differently has several elements
@@ -9,30 +7,15 @@ import { DamageError } from './damage.js'
 export class StringCollector {
   content = ''
   #isCollecting = false
-  #hasPlainString = false
-  #runDepth = 0
-  #pronunciationDepth = 0
+  #isInPronunciation = false
 
   reset(): void {
     this.content = ''
-    this.#isCollecting = false
-    this.#hasPlainString = false
-    this.#runDepth = 0
-    this.#pronunciationDepth = 0
   }
 
   openElement(name: string): void {
-    if (this.#isCollecting) throw new DamageError('a string contains elements')
-    if (name === 'rPh') this.#pronunciationDepth += 1
-    else if (name === 'r') this.#runDepth += 1
-    else if (name === 't' && this.#pronunciationDepth === 0) this.#startCollecting()
-  }
-
-  #startCollecting(): void {
-    this.#isCollecting = true
-    if (this.#runDepth > 0) return
-    if (this.#hasPlainString) throw new DamageError('a string has two values')
-    this.#hasPlainString = true
+    if (name === 'rPh') this.#isInPronunciation = true
+    else if (name === 't') this.#isCollecting = !this.#isInPronunciation
   }
 
   addText(text: string): void {
@@ -41,8 +24,7 @@ export class StringCollector {
 
   closeElement(name: string): void {
     if (name === 't') this.#isCollecting = false
-    else if (name === 'rPh') this.#pronunciationDepth -= 1
-    else if (name === 'r') this.#runDepth -= 1
+    else if (name === 'rPh') this.#isInPronunciation = false
   }
 }
 
