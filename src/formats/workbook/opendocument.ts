@@ -27,7 +27,10 @@ export async function readOpenDocument(archive: Archive, file: string): Promise<
   }
 }
 
-/** Reads the rows of one sheet, or else the first rows of all sheets. */
+/**
+ * Reads the rows of one sheet, or else the first rows of all sheets. Names are compared with their
+ * prefixes, which all programs take from the standard.
+ */
 class ContentReader extends RowBuilder implements ElementHandler {
   readonly keepsPrefixes = true
   readonly sheets: Sheet[] = []
@@ -55,7 +58,6 @@ class ContentReader extends RowBuilder implements ElementHandler {
   }
 
   openElement(name: string, attributes: Attributes): void {
-    assertPrefixes(attributes)
     if (this.#ignoredDepth > 0) this.#ignoredDepth += 1
     else if (this.#isInParagraph) this.#openInParagraph(name, attributes)
     else if (this.#cell) this.#openInCell(name, this.#cell)
@@ -167,16 +169,6 @@ class ContentReader extends RowBuilder implements ElementHandler {
   }
 }
 
-/**
- * Names are compared with their prefixes, which all programs take from the standard. A program may
- * leave out a prefix that it does not use.
- */
-function assertPrefixes(attributes: Attributes): void {
-  for (const [name, uri] of namespaces)
-    if ((attributes[name] ?? uri) !== uri)
-      throw new DamageError(`${path} has the unknown namespace ${name}`)
-}
-
 /** @throws {DamageError} if the number of equal cells, rows or spaces is not valid */
 function parseCount(attributes: Attributes, name: string): number {
   const count = attributes[name] ?? '1'
@@ -186,7 +178,3 @@ function parseCount(attributes: Attributes, name: string): number {
 
 /** The elements between a sheet and its rows, which show how the rows are grouped. */
 const rowGroups = new Set(['table:table-header-rows', 'table:table-rows', 'table:table-row-group'])
-
-const namespaces = ['office', 'style', 'table', 'text'].map(
-  (prefix) => [`xmlns:${prefix}`, `urn:oasis:names:tc:opendocument:xmlns:${prefix}:1.0`] as const,
-)
