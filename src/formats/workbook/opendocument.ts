@@ -19,11 +19,11 @@ import { type Attributes, type ElementHandler, parseWholePart } from './xml.js'
 const path = 'content.xml'
 
 export async function readOpenDocument(archive: Archive, file: string): Promise<Workbook> {
-  const content = new ContentReader({ file, width: Infinity })
-  await parseWholePart(archive, path, content)
+  const reader = new ContentReader({ file, width: Infinity })
+  const { sheets } = await parseWholePart(archive, path, reader)
   return {
-    sheets: content.sheets,
-    createRowReader: (sheet, options) => new ContentReader(options, content.sheets.indexOf(sheet)),
+    sheets,
+    createRowReader: (sheet, options) => new ContentReader(options, sheets.indexOf(sheet)),
   }
 }
 

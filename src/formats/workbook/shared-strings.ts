@@ -10,9 +10,7 @@ import { type ElementHandler, parseWholePart } from './xml.js'
 
 /** Reads the part with the shared strings (ECMA-376 part 1, 18.4.9). */
 export async function readSharedStrings(archive: Archive, path: string): Promise<string[]> {
-  const reader = new SharedStringsReader()
-  await parseWholePart(archive, path, reader)
-  return reader.strings
+  return (await parseWholePart(archive, path, new SharedStringsReader())).strings
 }
 
 class SharedStringsReader implements ElementHandler {

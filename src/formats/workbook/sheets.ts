@@ -41,7 +41,8 @@ export async function readWorkbook(archive: Archive, file: string): Promise<Work
   const limit: PartLimit = { archive, file }
   const [main] = (await readRelations('', limit)).filter(({ type }) => type === 'officeDocument')
   if (!main) throw new DamageError('it has no workbook part, which lists the sheets')
-  const { sheets, is1904 } = await readMainPart(main.path, limit)
+  assertSize(main.path, limit)
+  const { sheets, is1904 } = await parseWholePart(archive, main.path, new MainPartReader(file))
   const relations = await readRelations(main.path, limit)
   const findOnly = (type: string) => findOnlyPath(relations, type)
   const [stringsPath, stylesPath] = [findOnly('sharedStrings'), findOnly('styles')]
@@ -110,16 +111,6 @@ interface NamedSheet {
   name: string
   isHidden: boolean
   relationId: string | undefined
-}
-
-async function readMainPart(
-  path: string,
-  limit: PartLimit,
-): Promise<{ sheets: readonly NamedSheet[]; is1904: boolean }> {
-  assertSize(path, limit)
-  const reader = new MainPartReader(limit.file)
-  await parseWholePart(limit.archive, path, reader)
-  return reader
 }
 
 class MainPartReader implements ElementHandler {

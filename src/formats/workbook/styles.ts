@@ -12,9 +12,7 @@ export type DateKind = 'date' | 'time' | 'duration' | undefined
 
 /** Reads the formats of cells (`cellXfs`). A cell has the index of its format in this list. */
 export async function readStyles(archive: Archive, path: string): Promise<DateKind[]> {
-  const reader = new StylesReader()
-  await parseWholePart(archive, path, reader)
-  return reader.kinds
+  return (await parseWholePart(archive, path, new StylesReader())).kinds
 }
 
 class StylesReader implements ElementHandler {

@@ -38,12 +38,14 @@ export async function* parsePart(
   parser.close()
 }
 
-export async function parseWholePart(
+/** Parses a part to its end, and returns the handler. */
+export async function parseWholePart<Handler extends ElementHandler>(
   archive: Archive,
   path: string,
-  handler: ElementHandler,
-): Promise<void> {
+  handler: Handler,
+): Promise<Handler> {
   for await (const _ of parsePart(archive, path, handler));
+  return handler
 }
 
 class PartParser {
