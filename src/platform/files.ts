@@ -192,29 +192,6 @@ export function readSmallFile(path: string): { bytes: Buffer; stats: Stats } {
   }
 }
 
-/**
- * Reads a file or a pipe to its end, such as the output of another program.
- *
- * @throws EFBIG above 16 MiB
- */
-export function readSmallStream(path: string): Buffer {
-  const fd = openSync(path, 'r')
-  const parts: Buffer[] = []
-  let length = 0
-  try {
-    for (;;) {
-      const part = Buffer.allocUnsafe(65_536)
-      const count = readSync(fd, part)
-      if (count === 0) return Buffer.concat(parts)
-      parts.push(part.subarray(0, count))
-      length += count
-      if (length > maxSmallFileBytes) throw createSystemError('EFBIG')
-    }
-  } finally {
-    closeSync(fd)
-  }
-}
-
 export function createSystemError(code: string): Error {
   return Object.assign(new Error(describeCode(code) ?? code), { code })
 }

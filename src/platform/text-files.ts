@@ -7,7 +7,7 @@ import {
   getSystemCode,
   PlantsError,
 } from '../errors.js'
-import { readSmallStream } from './files.js'
+import { readSmallFile } from './files.js'
 import type { Io } from './io.js'
 
 export const maxDocumentBytes = 1_048_576
@@ -43,7 +43,7 @@ export async function readText(path: string, io: Io, hint: string): Promise<stri
 /** Reads a file as UTF-8, and replaces bytes that are not UTF-8 by U+FFFD. */
 export function readTextFile(path: string, hint: string): string {
   try {
-    return readSmallStream(path).toString()
+    return readSmallFile(path).bytes.toString()
   } catch (error) {
     throw explainRead(path, error, hint)
   }
