@@ -1,5 +1,5 @@
 /*
- * Recognizes and describes the certificates for which a handshake with a server failed.
+ * Recognizes and describes failed connections to a server.
  */
 import { describeReason, getSystemCode } from '../errors.js'
 import { truncate } from '../platform/escape.js'
@@ -21,20 +21,7 @@ export function isUnknownIssuer(error: unknown): boolean {
   return unknownIssuerCodes.includes(getSystemCode(error) ?? '')
 }
 
-/** Says why a connection failed. The words for a certificate are plainer than those of Node.js. */
+/** Says why a connection failed. The reason may list many names of a certificate. */
 export function describeConnectionFailure(error: unknown): string {
-  switch (getSystemCode(error)) {
-    case 'CERT_HAS_EXPIRED':
-      return 'its certificate has expired'
-    case 'ERR_TLS_CERT_ALTNAME_INVALID':
-      return `its certificate is for another host${formatCertificateNames(error)}`
-    default:
-      return describeReason(error)
-  }
-}
-
-/** Formats the names in a certificate, such as `: DNS:plants.example.com`. */
-function formatCertificateNames(error: unknown): string {
-  const { cert } = error as { cert?: { subjectaltname?: string } }
-  return cert?.subjectaltname ? `: ${truncate(cert.subjectaltname, 200)}` : ''
+  return truncate(describeReason(error), 200)
 }

@@ -92,7 +92,7 @@ describe.runIf(hasOpenssl && ipv4)(
       const { code, error, requests, target } = outcome
       expect([code, requests, proxy.lines[0]]).toEqual([4, [], target])
       expect(error).toMatchObject({
-        message: expect.stringContaining('its certificate is for another host'),
+        message: expect.stringContaining("does not match certificate's altnames"),
       })
     })
 
