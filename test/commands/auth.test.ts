@@ -165,9 +165,9 @@ describe('login saves nothing', () => {
   )
 
   test.each<[string, ScriptedResponse, string]>([
-    ['501 with a web page', buildPage(501), 'answered 501 with a web page of Web/1.0'],
-    ['200 with a web page', buildPage(200), 'answered 200 with a web page of Web/1.0'],
-    ['400 with a web page', buildPage(400), 'answered 400 with a web page of Web/1.0'],
+    ['501 with a web page', buildPage(501), 'answered 501 with a web page'],
+    ['200 with a web page', buildPage(200), 'answered 200 with a web page'],
+    ['400 with a web page', buildPage(400), 'answered 400 with a web page'],
     ['404', no(404, 404), 'answered 404: No'],
     ['405 with nothing', buildResponse(405), 'answered 405 with nothing'],
     [

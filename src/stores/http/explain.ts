@@ -170,11 +170,15 @@ export function explainResponse(
   const message = errorBody
     ? start + errorBody.message
     : summary + describeContent(service, request, response)
-  const retryAfterMs = explanation.kind === 'unavailable' ? parseRetryAfter(headers) : undefined
+  // Few servers write a date instead of seconds, which counts as none.
+  const { 'retry-after': retryAfter = '' } = headers
+  const hasDelay = explanation.kind === 'unavailable' && /^\d+$/.test(retryAfter)
+  const retryAfterMs = hasDelay ? Number(retryAfter) * 1000 : undefined
   const tokenHint = kind === 'unauthorized' ? service.access.tokenHint : undefined
   // Only a rejection has the value of the service.
   const isRejection = getExitCode(kind) < getExitCode('unavailable')
-  const error = new PlantsError(kind, message + describeDelay(retryAfterMs), {
+  const delay = retryAfterMs ? ` (Retry-After: ${retryAfter} s)` : ''
+  const error = new PlantsError(kind, message + delay, {
     status,
     requestId: truncateToLine(String(headers['request-id'] ?? '')) || undefined,
     hint: proxyClause === '' ? (hint ?? tokenHint) : proxyHint,
@@ -201,10 +205,6 @@ function findExplanation(
   if (status >= 500) return serverError
   if (status < 400) return unusable
   return errorBody === undefined ? foreignRejection : rejection
-}
-
-function describeDelay(retryAfterMs: number | undefined): string {
-  return retryAfterMs ? ` (Retry-After: ${Math.ceil(retryAfterMs / 1000)} s)` : ''
 }
 
 /** Explains why a request has no response. Only one that was not sent has changed nothing. */
@@ -267,19 +267,6 @@ function describeProxy(proxy: string | undefined): string {
   return proxy === undefined ? '' : ` through the proxy ${new URL(proxy).host}`
 }
 
-/**
- * Parses Retry-After: seconds, or a date by the clock of the service, which its header Date shows
- * (RFC 9110, 10.2.3).
- */
-function parseRetryAfter({
-  date = '',
-  'retry-after': text = '',
-}: HttpResponse['headers']): number | undefined {
-  if (/^\d+$/.test(text)) return Number(text) * 1000
-  const delayMs = Date.parse(text) - (Date.parse(date) || Date.now())
-  return delayMs > 0 ? delayMs : undefined
-}
-
 /** Describes the content of a response that is neither the expected value nor an Error. */
 function describeContent(
   { address }: Service,
@@ -297,11 +284,8 @@ function describeContent(
   const compression = findCompression(headers)
   if (compression !== undefined) return ` with a compressed body (${truncateToLine(compression)})`
   const type = headers['content-type'] ?? 'no Content-Type'
-  // The text of a web page is for a browser, but its server may be a proxy before the service.
-  if (/^(?:text\/html|application\/xhtml\+xml)\b/i.test(type)) {
-    const server = truncateToLine(String(headers['server'] ?? ''))
-    return server === '' ? ' with a web page' : ` with a web page of ${server}`
-  }
+  // The text of a web page is for a browser.
+  if (/^(?:text\/html|application\/xhtml\+xml)\b/i.test(type)) return ' with a web page'
   const text = truncateToLine(body.toString('utf8', 0, 1000))
   if (status !== 200) return `: ${text}`
   if (!isJsonType(type))

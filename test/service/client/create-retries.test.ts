@@ -65,20 +65,11 @@ describe('a service that has stored nothing', () => {
   })
 
   test('is not asked again when its Retry-After is beyond the timeout', async () => {
-    const twoHoursMs = 2 * 3_600_000
-    // The clock of the service is a day late, so its date counts from its own time.
-    const now = new Date(Date.now() - 24 * 3_600_000)
-    const date = new Date(now.getTime() + twoHoursMs)
-    const headersBySeconds = {
-      3601: { 'Retry-After': '3601' },
-      7200: { 'Retry-After': date.toUTCString(), Date: now.toUTCString() },
-    }
-    for (const [seconds, headers] of Object.entries(headersBySeconds)) {
-      const message = expect.stringContaining(`Retry-After: ${seconds} s`)
-      const outcome = await create({ posts: [buildResponse(503, '', headers), plant] })
-      const stderr = [{ ...unavailable, message }]
-      expect(outcome).toMatchObject({ code: 4, stderr, requests: [createRequest] })
-    }
+    const message = expect.stringContaining('Retry-After: 3601 s')
+    const busy = buildResponse(503, '', { 'Retry-After': '3601' })
+    const outcome = await create({ posts: [busy, plant] })
+    const stderr = [{ ...unavailable, message }]
+    expect(outcome).toMatchObject({ code: 4, stderr, requests: [createRequest] })
   })
 
   test('is asked again until the timeout', async () => {
