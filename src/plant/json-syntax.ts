@@ -83,8 +83,6 @@ interface Problem {
 /** A string, a number or a word that JSON has. */
 const scalar =
   /"[^"\\\u0000-\u001f]*(?:\\(?:["\\/bfnrt]|u[\da-fA-F]{4})[^"\\\u0000-\u001f]*)*"|-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?(?![\w.+-])|(?:true|false|null)(?![\w.+-])/y
-const unclosedString =
-  /"[^"\\\u0000-\u001f]*(?:\\(?:["\\/bfnrt]|u[\da-fA-F]{4})[^"\\\u0000-\u001f]*)*/y
 const whiteSpace = /[ \t\n\r]*/y
 const word = /[\p{L}\p{N}_$.+-]+/uy
 
@@ -190,8 +188,8 @@ class JsonReader {
         offset: this.#lastCommaOffset,
         reason: `there is an extra comma before "${character}"`,
       }
-    if (character === ',') return this.#createProblem(`there is no ${expectedNoun} before a comma`)
-    if (character === '"') return this.#explainInvalidString()
+    if (character === '"')
+      return this.#createProblem('a string is not closed, or has a character that must be escaped')
     if (/['‘’‚“”„]/.test(character))
       return this.#createProblem(
         `a ${expectedNoun} is in other quotes than straight double ones`,
@@ -201,16 +199,6 @@ class JsonReader {
       return this.#createProblem('a key is not in double quotes', 'otherQuotes')
     const quotedText = JSON.stringify(shorten(this.#matchHere(word) || character).toWellFormed())
     return this.#createProblem(`${quotedText} is not a value of JSON`)
-  }
-
-  #explainInvalidString(): Problem {
-    const end = this.#offset + this.#matchHere(unclosedString).length
-    const character = this.#source.charAt(end)
-    if (character === '') return this.#createProblem('a string is not closed')
-    if (character === '\\') return { offset: end, reason: 'a string has an invalid escape' }
-    const isLineEnd = character === '\n' || character === '\r'
-    const characterNoun = isLineEnd ? 'a line break' : 'a control character'
-    return { offset: end, reason: `a string has ${characterNoun} that is not escaped` }
   }
 
   #createProblem(reason: string, cause?: SyntaxCause): Problem {
