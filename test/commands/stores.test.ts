@@ -15,7 +15,7 @@ test.each([
   ['does not name a store', 'gardener!secret'],
   ['does not name a store', ':memory:'],
   ['does not name a store', '//server/x.db'],
-  ['is a URL of a file', 'sqlite:///tmp/x.db'],
+  ['has a scheme that is not supported', 'sqlite:///tmp/x.db'],
   ['does not name a store', 'localhost:4010'],
   ['does not name a store', 'me@db.example.com:5432/garden'],
   ['is not a valid URL', 'https:plants.example.com'],

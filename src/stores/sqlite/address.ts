@@ -6,54 +6,30 @@
  */
 import { join } from 'node:path'
 import { fileHint, finalSlashProblem, isWindows } from '../../errors.js'
-import {
-  type AddressContext,
-  addressForms,
-  createAddressError,
-  type SqliteAddress,
-} from '../address.js'
+import { type AddressContext, createAddressError, type SqliteAddress } from '../address.js'
 
 export async function parseSqlite(
   text: string,
   source: string,
   { resolvePath, findDataFolder }: AddressContext,
 ): Promise<SqliteAddress> {
-  if (text === 'local') return createDefaultAddress(join(await findDataFolder(), 'plants.db'))
+  if (text === 'local')
+    return { scheme: 'sqlite', name: join(await findDataFolder(), 'plants.db'), isDefault: true }
   const path = text.replace(/^sqlite:/i, '')
   if (path === '') throw createAddressError(source, 'is empty')
-  if (fileUrl.test(text))
-    throw createAddressError(source, 'is a URL of a file', 'Give it as sqlite:PATH')
   if (path === text && listFile.test(path))
     throw createAddressError(source, 'names a list of plants, which is not a store', listHint)
-  if (unknownScheme.test(path))
+  if (unknownScheme.test(text))
     throw createAddressError(source, 'has a scheme that is not supported')
-  const isService = hostWithPort.test(path)
   const isUrlLike = !rootedPath.test(path) && mistypedUrl.test(path)
   const isName = path === text && !fileLikePath.test(path)
-  if (isService || isUrlLike || isName)
-    throw createAddressError(
-      source,
-      'does not name a store',
-      isService ? noSchemeHint : addressForms,
-    )
-  if (namesFolder(path)) throw createAddressError(source, finalSlashProblem, fileHint)
+  if (hostWithPort.test(path) || isUrlLike || isName)
+    throw createAddressError(source, 'does not name a store')
+  // Without this check, a new store would be a file with the name of the directory.
+  if (path.endsWith('/') || (isWindows && path.endsWith('\\')))
+    throw createAddressError(source, finalSlashProblem, fileHint)
   return { scheme: 'sqlite', name: resolvePath(path), isDefault: false }
 }
-
-/**
- * Returns true for a path that ends in a slash. Without this check, a new store would be a file
- * with the name of the directory.
- */
-function namesFolder(path: string): boolean {
-  return path.endsWith('/') || (isWindows && path.endsWith('\\'))
-}
-
-/** The address of a file that the program itself keeps: its directory is created if missing. */
-function createDefaultAddress(path: string): SqliteAddress {
-  return { scheme: 'sqlite', name: path, isDefault: true }
-}
-
-const fileUrl = /^(?:file:|sqlite:\/\/)/i
 
 /** Matches `/`, `./`, `../` and `~`, on Windows also `.\` and `C:\`, but not `//` as in a URL. */
 const rootedPath = isWindows
@@ -69,8 +45,8 @@ const hostWithPort = /^(?:\[[\da-f:.]+\]|[\w.-]+):\d+(?:\/|$)/i
 const mistypedUrl =
   /^:memory:$|\/\/|:[^/\\]*@|@[^/\\]*:\d|%(3a|2f|40)|=.*\s|\s.*=|^\w+:(?!.*\.(db|sqlite3?)$)/i
 
-/** The address of another database, such as `mysql://localhost/garden`. */
-const unknownScheme = /^[a-z][\w+.-]*:\/\//i
+/** The address of another database, such as `mysql://localhost/garden`, or a URL of a file. */
+const unknownScheme = /^(?:file:|[a-z][\w+.-]*:\/\/)/i
 
 /** A string that does not match may be the name of a saved store. */
 const fileLikePath = /[/\\]|^[.~]|\.(db|sqlite3?)$/
@@ -79,6 +55,3 @@ const fileLikePath = /[/\\]|^[.~]|\.(db|sqlite3?)$/
 const listFile = /^[^/\\:]+\.(csv|tsv|txt|xlsx?|ods|json|jsonl|ndjson)(\.gz)?$/i
 
 const listHint = 'Import the list with: plants import FILE'
-
-const noSchemeHint =
-  'The address of a service begins with http:// or https://, such as http://localhost:4010'
