@@ -169,17 +169,6 @@ export class PostgresDatabase {
     }
   }
 
-  /**
-   * Calls `collect` with all rows of a query. After a transient failure, `collect` is called again,
-   * with all rows from the first row on.
-   */
-  collectRows<T>(
-    select: string,
-    collect: (chunks: AsyncIterable<Row[]>) => Promise<T>,
-  ): Promise<T> {
-    return this.#retryWhileTransient(() => collect(parseCopyRows(this.#copyOut(select), this.name)))
-  }
-
   /** The connection is dropped after the copy, whose transaction is not ended. */
   async *#copyOut(select: string): AsyncGenerator<Buffer> {
     const client = await this.#connectToAnyServer()

@@ -62,15 +62,13 @@ export async function queryFieldCounts(
   // The owner of the table may have chosen a collation in which different strings are equal.
   const exactColumn = `${field} COLLATE "C"`
   const select = `SELECT ${exactColumn}, count(*) FROM ${plantsTable} ${where} GROUP BY ${exactColumn}`
-  return database.collectRows(select, async (chunks) => {
-    const counts: FieldCounts = new Map()
-    for await (const rows of chunks) {
-      query.signal?.throwIfAborted()
-      for (const [text, count] of rows)
-        addCount(counts, toFieldValue(field, text, database.name), toCount(count, database.name))
-    }
-    return counts
-  })
+  const counts: FieldCounts = new Map()
+  for await (const rows of database.streamRows(select)) {
+    query.signal?.throwIfAborted()
+    for (const [text, count] of rows)
+      addCount(counts, toFieldValue(field, text, database.name), toCount(count, database.name))
+  }
+  return counts
 }
 
 export async function buildClauses(database: PostgresDatabase, query: ReadQuery) {
