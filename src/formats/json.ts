@@ -173,16 +173,9 @@ function* findValues(
     throw createBrokenRecordError(
       name,
       values.at(-1)?.line ?? cursor.line,
-      `Not JSON: ${explainOpenArray(values.at(-1)?.text, text)}`,
+      `Not JSON: ${explainSyntaxError(text, { isSequence: true }).description}`,
     )
   yield values
-}
-
-/** If a string or an object in the last value is not closed, it takes the bracket of the array. */
-function explainOpenArray(lastValue: string | undefined, text: string): string {
-  const isBroken = lastValue !== undefined && 'isInvalid' in parseJson(lastValue)
-  if (!isBroken) return 'the array is not closed'
-  return explainSyntaxError(text, { isSequence: true }).description
 }
 
 function readValue(cursor: Cursor, name: string): DocumentValue {
