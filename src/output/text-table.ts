@@ -52,22 +52,13 @@ interface MeasuredText {
 const maxWidth = 1000
 
 function measureText(text: string): MeasuredText {
-  const beginning = takeBeginning(text)
-  const width = onlyNarrow.test(beginning) ? beginning.length : truncatedWidth(beginning).width
-  return { text, width: Math.min(width, maxWidth) }
+  return { text, width: Math.min(truncatedWidth(takeBeginning(text)).width, maxWidth) }
 }
 
 /** Cuts a text, because the library is slow on long ones. */
 function takeBeginning(text: string): string {
   return text.slice(0, 2 * maxWidth)
 }
-
-/**
- * Matches Latin, Greek and Cyrillic text, in which each letter takes one column. The library would
- * take three times as long for Cyrillic as for English.
- */
-const onlyNarrow =
-  /^[ -~\xa0-\xac\xae-\u02ff\u0370-\u0482\u048a-\u052f\u1e00-\u1fff\u2010-\u2027\u20a0-\u20bf]*$/
 
 function truncateText(cell: MeasuredText, maxColumns: number): MeasuredText {
   if (cell.width <= maxColumns) return cell
