@@ -141,7 +141,7 @@ export function findPrimaryCode(error: unknown): number | undefined {
   if (!isSqliteError(error)) return undefined
   return 'errcode' in error && typeof error.errcode === 'number'
     ? error.errcode & 0xff
-    : codesByText[error.message]
+    : (codesByText[error.message] ?? SQLITE_ERROR)
 }
 
 /** Returns an extended result code, or undefined if the driver does not report it. */
@@ -162,7 +162,8 @@ export function findSystemCode(error: unknown): string | undefined {
 
 /**
  * The result codes by their messages. The errors of `all` and `iterate` of the package have no
- * code, but only the message that SQLite has for it (`sqlite3_errstr`).
+ * code, but only the message that SQLite has for it (`sqlite3_errstr`). A message of another text
+ * is one of SQLITE_ERROR, such as `no such table: plants`.
  */
 const codesByText: Record<string, number> = {
   'database is locked': SQLITE_BUSY,
