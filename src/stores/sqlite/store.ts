@@ -3,7 +3,6 @@
  * serves all calls; only a snapshot, which needs a read transaction, opens another one.
  */
 import type { StringFieldName } from '../../plant/fields.js'
-import type { StoredPlant } from '../../plant/plant.js'
 import { isWritableFile } from '../../platform/files.js'
 import type { SqliteAddress } from '../address.js'
 import type { Change } from '../change.js'
@@ -22,9 +21,6 @@ export class SqliteStore implements DirectStore {
   readonly #connection: Connection
   readonly #options: SqliteOptions
   readonly #writer: Writer
-  readonly #requestedIds: bigint[] = []
-  /** Resolves to the plants of all requested ids. Undefined if no call waits for a SELECT. */
-  #requestedPlants: Promise<Map<bigint, StoredPlant>> | undefined
 
   private constructor(connection: Connection, options: SqliteOptions) {
     this.#connection = connection
@@ -62,28 +58,8 @@ export class SqliteStore implements DirectStore {
     }, shouldCommit)
   }
 
-  async get(ids: readonly bigint[]) {
-    const plantsOfAllCalls = await this.#getWithOtherCalls(ids)
-    const plants = new Map<bigint, StoredPlant>()
-    for (const id of ids) {
-      const plant = plantsOfAllCalls.get(id)
-      if (plant) plants.set(id, plant)
-    }
-    return plants
-  }
-
-  /**
-   * All calls of `get` in the same tick share one SELECT, because its locks cost as much as reading
-   * a plant does. So the result may also have plants of other calls.
-   */
-  #getWithOtherCalls(ids: readonly bigint[]): Promise<Map<bigint, StoredPlant>> {
-    this.#requestedIds.push(...ids)
-    this.#requestedPlants ??= Promise.resolve().then(() => {
-      const requestedIds = this.#requestedIds.splice(0)
-      this.#requestedPlants = undefined
-      return this.#connection.retryWhileLocked(() => findPlants(this.#connection, requestedIds))
-    })
-    return this.#requestedPlants
+  get(ids: readonly bigint[]) {
+    return this.#connection.retryWhileLocked(() => findPlants(this.#connection, ids))
   }
 
   async *read(query: ReadQuery = {}) {
