@@ -128,5 +128,5 @@ export async function readLoginCertificates(
   const { readCertificates, readKeyPair } = await import('../platform/certificates.js')
   const ca = root === undefined || root === 'system' ? undefined : readCertificates(root)
   if (sslcert === undefined || sslkey === undefined) return { ...noCertificates, ca }
-  return { ca, ...readKeyPair(sslcert, sslkey, { cert: 'sslcert', key: 'sslkey' }) }
+  return { ca, ...readKeyPair(sslcert, sslkey) }
 }

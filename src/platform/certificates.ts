@@ -25,20 +25,11 @@ export function readCertificates(path: string): string {
 /**
  * Reads the certificate and the key of a server.
  *
- * @param optionNames the options that name the files, for the hints
  * @throws {PlantsError} `input` if others can write the key, or the files are no pair
  */
-export function readKeyPair(
-  certPath: string,
-  keyPath: string,
-  optionNames: { cert: string; key: string },
-) {
-  const { cert: certOption, key: keyOption } = optionNames
-  const pair = {
-    cert: readTextFile(certPath, `Give ${certOption} the path of a PEM file`),
-    key: readTextFile(keyPath, `Give ${keyOption} the path of a PEM file`),
-  }
-  const hint = `Give ${certOption} the certificate in PEM, and ${keyOption} its key in PEM without a passphrase`
+export function readKeyPair(certPath: string, keyPath: string) {
+  const hint = 'Give a certificate in PEM, and its key in PEM without a passphrase'
+  const pair = { cert: readTextFile(certPath, hint), key: readTextFile(keyPath, hint) }
   const reason = explainWriteAccess(statSync(keyPath))
   if (reason !== undefined)
     throw createInputError(

@@ -204,7 +204,7 @@ describe('a service does not start', () => {
           error: 400,
           message: `${cert} and ${key} are not a certificate and the key for it`,
         },
-        hint: 'Give --tls-cert the certificate in PEM, and --tls-key its key in PEM without a passphrase',
+        hint: 'Give a certificate in PEM, and its key in PEM without a passphrase',
       })
     expect((await serve(['--tls-cert', one.path, '--tls-key', one.keyPath])).code).toBe(0)
   })
@@ -217,8 +217,7 @@ describe('a service does not start', () => {
       user.write('empty.pem', '')
       const encrypt = `pkcs8 -topk8 -in ${keyPath} -out ${locked} -passout pass:s3cret`
       execFileSync('openssl', encrypt.split(' '))
-      const hint =
-        'Give --tls-cert the certificate in PEM, and --tls-key its key in PEM without a passphrase'
+      const hint = 'Give a certificate in PEM, and its key in PEM without a passphrase'
       for (const [cert, key] of [
         [empty, keyPath],
         [keyPath, path],
@@ -233,15 +232,14 @@ describe('a service does not start', () => {
     },
   )
 
-  test('with a file that does not exist, and the hint says which of the two files is missing', async () => {
+  test('with a file that does not exist', async () => {
     const path = user.write('one.pem', '')
-    for (const [option, files] of [
-      ['--tls-cert', ['--tls-cert', 'none.pem', '--tls-key', path]],
-      ['--tls-key', ['--tls-cert', path, '--tls-key', 'none.pem']],
-    ] as const) {
+    for (const files of [
+      ['--tls-cert', 'none.pem', '--tls-key', path],
+      ['--tls-cert', path, '--tls-key', 'none.pem'],
+    ]) {
       const message = expect.stringContaining('none.pem could not be read: no such file')
-      const hint = `Give ${option} the path of a PEM file`
-      expect(await failureOf(files)).toMatchObject({ code: 2, message, hint })
+      expect(await failureOf(files)).toMatchObject({ code: 2, message })
     }
   })
 })

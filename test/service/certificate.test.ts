@@ -16,7 +16,7 @@ test.runIf(hasOpenssl)(
       createCertificate({ names: ['DNS:new'] }),
     ]
     const { path, keyPath } = old
-    const read = () => readKeyPair(path, keyPath, { cert: 'the file', key: 'the other file' })
+    const read = () => readKeyPair(path, keyPath)
     const service = await serveStore(quickStore, {
       tls: { paths: [path, keyPath], intervalMs: 20, read },
     })

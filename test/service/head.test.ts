@@ -99,7 +99,7 @@ test.runIf(hasOpenssl)(
   'a large response over TLS is not written for HEAD, and its connection stays open (needs openssl)',
   async () => {
     const { cert, path, keyPath } = createCertificate({ names: ['IP:127.0.0.1'] })
-    const read = () => readKeyPair(path, keyPath, { cert: 'the file', key: 'the other file' })
+    const read = () => readKeyPair(path, keyPath)
     const service = await serveLarge({ tls: { paths: [path, keyPath], read } })
     const agent = new Agent({ keepAlive: true, maxSockets: 1, ca: cert })
     onTestFinished(() => agent.destroy())

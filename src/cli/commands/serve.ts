@@ -256,5 +256,5 @@ function findTlsFiles({ tlsCert, tlsKey }: ServeOptions, io: Io): ServiceOptions
   if (tlsCert === undefined || tlsKey === undefined)
     throw createUsageError('TLS needs both --tls-cert and --tls-key', 'Add the other option')
   const paths = [io.resolvePath(tlsCert), io.resolvePath(tlsKey)] as const
-  return { paths, read: () => readKeyPair(...paths, { cert: '--tls-cert', key: '--tls-key' }) }
+  return { paths, read: () => readKeyPair(...paths) }
 }
