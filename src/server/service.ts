@@ -187,13 +187,10 @@ function reportReadOnlyServer(
 ): void {
   const missingRights = (allow ?? rights).filter((right) => !readOnlyRights.includes(right))
   if (missingRights.length === 0) return
-  const fact = `The server ${name} is read-only`
   const changes = `${formatRights(missingRights)} plants`
-  if (allow === undefined)
-    log.info(
-      `${fact}, so the service does not offer to ${changes}. Restart the service when the server accepts writes`,
-    )
-  else log.warn(`${fact}, so the service cannot ${changes} until the server accepts writes`)
+  const message = `The server ${name} is read-only, so the service cannot ${changes}`
+  if (allow === undefined) log.info(`${message}, even if the server accepts writes later`)
+  else log.warn(`${message} until the server accepts writes`)
 }
 
 /** A certificate is renewed while the service runs, so it is read again when its file changes. */

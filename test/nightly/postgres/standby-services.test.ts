@@ -38,7 +38,7 @@ test('a service next to a standby offers only reads, and says why', async () => 
   const servers = await startServers()
   const server = getHost(servers.standby)
   const services = [await serveStandby(servers), await serveStandby(servers, '--allow', 'read')]
-  const missing = `The server ${server} is read-only, so the service does not offer to create, update or delete plants. Restart the service when the server accepts writes`
+  const missing = `The server ${server} is read-only, so the service cannot create, update or delete plants, even if the server accepts writes later`
   for (const [index, service] of services.entries()) {
     const readMissing = () => service.log.filter(({ msg }) => msg === missing)
     await expect
