@@ -64,16 +64,9 @@ export function findTokenProblem(token: string): string | undefined {
 export function omitSecrets(env: Io['env']): Io['env'] {
   const isSecret = (name: string, text = '') =>
     ['PLANTS_TOKEN', 'PLANTS_SERVE_TOKEN', 'PGPASSWORD'].includes(name) ||
-    (name === 'PLANTS_STORE' && mayContainPassword(text))
+    // A database may have its password in its address: `user:password@host` or `password=…`.
+    (name === 'PLANTS_STORE' && /[@=]/.test(text))
   return Object.fromEntries(
     Object.entries(env).filter(([name, text]) => !isSecret(name.toUpperCase(), text)),
   )
-}
-
-/**
- * Returns true for an address that may be a database with its password, such as
- * `user:password@host` or `password=…`.
- */
-function mayContainPassword(address: string): boolean {
-  return /[@=]/.test(address)
 }

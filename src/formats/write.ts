@@ -52,19 +52,13 @@ export function createRecordWriter(
   const writeJson = fields === fieldNames ? toJson : pick
   if (format === 'json') return createTextWriter(writeJson, jsonLayout)
   if (format === 'ndjson') return createTextWriter((record) => `${writeJson(record)}\n`, {})
-  const { header, format: formatRow } = createTableFormat(format, fields)
-  return createTextWriter(formatRow, { start: header, empty: header })
-}
-
-function createTableFormat(name: 'csv' | 'tsv', fields: readonly Column[]) {
-  const delimiter = name === 'csv' ? ',' : '\t'
+  const delimiter = format === 'csv' ? ',' : '\t'
   const formatValue = (value: PlantRecord[Column]) =>
     typeof value === 'string' ? formatTableCell(value, delimiter) : String(value ?? '')
-  return {
-    header: `${fields.join(delimiter)}\n`,
-    format: (record: PlantRecord) =>
-      `${fields.map((field) => formatValue(record[field])).join(delimiter)}\n`,
-  }
+  const formatRow = (record: PlantRecord) =>
+    `${fields.map((field) => formatValue(record[field])).join(delimiter)}\n`
+  const header = `${fields.join(delimiter)}\n`
+  return createTextWriter(formatRow, { start: header, empty: header })
 }
 
 /** What a format has around and between its records. By default, it is nothing. */

@@ -46,7 +46,8 @@ export function explainImpossiblePath(error: unknown, path: string): string | un
   if (code === 'ENOTDIR') return `${findExistingPath(folder)} is not a directory`
   if (code !== 'ENOENT') return undefined
   // A directory such as /proc exists, but creates no files: the system then says "no such file".
-  if (isFailedMkdir(error)) return `the directory ${error.path} could not be created`
+  const { syscall, path: missingFolder } = error as NodeJS.ErrnoException
+  if (syscall === 'mkdir') return `the directory ${missingFolder} could not be created`
   if (!existsSync(folder)) return undefined
   const isLink = lstatSync(path, { throwIfNoEntry: false })?.isSymbolicLink()
   if (isLink) return 'it is a symbolic link to a file that does not exist'
@@ -74,10 +75,6 @@ export function ignoreMissingFile<T>(call: () => T): T | undefined {
 /** Returns the path if it exists, or else the nearest folder above it that exists. */
 function findExistingPath(path: string): string {
   return existsSync(path) || dirname(path) === path ? path : findExistingPath(dirname(path))
-}
-
-function isFailedMkdir(error: unknown): error is NodeJS.ErrnoException {
-  return error instanceof Error && 'syscall' in error && error.syscall === 'mkdir'
 }
 
 export function describeMissingFolder(folder: string): string {

@@ -45,7 +45,9 @@ export class Archive {
       throw createTooLargeError(file)
     const byPath = new Map<string, Entry[]>()
     for (const entry of entries) {
-      const path = foldPath(decodeName(entry))
+      // All parts of a workbook have names in ASCII. If another entry has a name in another
+      // encoding, a wrong name does no harm, because nothing looks for that entry.
+      const path = foldPath(entry.fileNameRaw.toString())
       const entriesOfPath = byPath.get(path)
       if (entriesOfPath) entriesOfPath.push(entry)
       else byPath.set(path, [entry])
@@ -169,14 +171,6 @@ async function* inflate(packedBytes: Buffer, entry: Entry, path: string): AsyncG
 export function foldPath(path: string): string {
   const absolute = posix.normalize(`/${path.replaceAll('\\', '/')}`)
   return absolute.slice(1).replace(/[A-Z]+/g, (letters) => letters.toLowerCase())
-}
-
-/**
- * Decodes the name of an entry. All parts of a workbook have names in ASCII. If another entry has a
- * name in another encoding, a wrong name does no harm, because nothing looks for that entry.
- */
-function decodeName({ fileNameRaw }: Entry): string {
-  return fileNameRaw.toString('utf8')
 }
 
 /** APPNOTE lists the numbers of the compression methods (4.4.5). */

@@ -32,7 +32,9 @@ export class RowReader extends RowBuilder implements ElementHandler {
 
   openElement(name: string, attributes: Attributes): void {
     if (name === 'sheetData') this.#isInData = true
-    else if (this.#ignoredDepth > 0 || this.#isExtension(name)) this.#ignoredDepth += 1
+    // A sheet, a row or a cell may have an extension. In a value or a string, it is damage.
+    else if (this.#ignoredDepth > 0 || (name === 'extLst' && !this.#openContent))
+      this.#ignoredDepth += 1
     else if (this.#cell) this.#openInCell(name, this.#cell)
     else if (name === 'c' && this.row) this.#openCell(attributes)
     else if (name === 'row' && this.#isInData) this.#openRow(attributes['r'])
@@ -56,11 +58,6 @@ export class RowReader extends RowBuilder implements ElementHandler {
     else if (this.#cell) this.#closeInCell(name, this.#cell)
     else if (name === 'row' && this.row) this.endRow(this.row)
     else if (name === 'sheetData') this.#isInData = false
-  }
-
-  /** A sheet, a row or a cell may have an extension. In a value or a string, it is damage. */
-  #isExtension(name: string): boolean {
-    return name === 'extLst' && this.#openContent === undefined
   }
 
   /** @param reference the number of the row; a row without one follows the row before it */

@@ -22,23 +22,14 @@ class StylesReader implements ElementHandler {
 
   openElement(name: string, attributes: Attributes): void {
     if (name === 'cellXfs') this.#isInCellFormats = true
-    else if (name === 'numFmt') this.#addCustomFormat(attributes)
-    else if (name === 'xf' && this.#isInCellFormats) this.#addCellFormat(attributes)
+    const { numFmtId = '0', formatCode = '' } = attributes
+    if (name === 'numFmt') this.#customKinds.set(numFmtId, classifyFormat(formatCode))
+    else if (name === 'xf' && this.#isInCellFormats)
+      this.kinds.push(this.#customKinds.get(numFmtId) ?? classifyKnownFormat(Number(numFmtId)))
   }
 
   closeElement(name: string): void {
     if (name === 'cellXfs') this.#isInCellFormats = false
-  }
-
-  #addCustomFormat({ numFmtId = '', formatCode = '' }: Attributes): void {
-    this.#customKinds.set(numFmtId, classifyFormat(formatCode))
-  }
-
-  #addCellFormat({ numFmtId = '0' }: Attributes): void {
-    const isCustom = this.#customKinds.has(numFmtId)
-    this.kinds.push(
-      isCustom ? this.#customKinds.get(numFmtId) : classifyKnownFormat(Number(numFmtId)),
-    )
   }
 }
 

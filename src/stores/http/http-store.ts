@@ -66,7 +66,9 @@ export class HttpStore implements Store {
     try {
       return await this.#client.send(buildCountRequest(query))
     } catch (error) {
-      if (!lacksOperation(error)) throw error
+      const status = error instanceof PlantsError ? error.status : undefined
+      // The service takes `count` for an id, or does not know the path.
+      if (![400, 404, 405, 422].includes(status ?? 0)) throw error
     }
     let count = 0n
     for await (const plants of this.read(query)) count += BigInt(plants.length)
@@ -106,14 +108,6 @@ const rightProbes: readonly HttpRequest[] = [
 function isFromImport(change: Change): boolean {
   const hasPolicy = 'ifExists' in change && change.ifExists !== undefined
   return hasPolicy || 'ifMissing' in change || 'expectedPlant' in change
-}
-
-/**
- * Returns true if a service lacks the operation: the service takes `count` for an id, or does not
- * know the path.
- */
-function lacksOperation(error: unknown): boolean {
-  return error instanceof PlantsError && [400, 404, 405, 422].includes(error.status ?? 0)
 }
 
 /** Says of a change that failed whether it may have been made, and how to find out. */

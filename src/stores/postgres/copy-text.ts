@@ -28,12 +28,8 @@ export async function* parseCopyRows(
 
 function parseRows(bytes: Buffer, server: string): Row[] {
   if (!isUtf8(bytes)) throw createInvalidRowError(server, 'a text that is not UTF-8')
-  return bytes.toString().split('\n').map(parseCopyRow)
-}
-
-/** @param line a row without its line feed */
-function parseCopyRow(line: string): Row {
-  return line.split('\t').map(parseCopyCell)
+  const lines = bytes.toString().split('\n')
+  return lines.map((line) => line.split('\t').map(parseCopyCell))
 }
 
 function parseCopyCell(cell: string): string | null {

@@ -84,10 +84,11 @@ export async function buildClauses(database: PostgresDatabase, query: ReadQuery)
   else if (tag !== undefined) conditions.push(`tag IN (${listNormalForms(tag).map(escapeLiteral)})`)
   if (search !== undefined) {
     const foldedSearch = foldString(search)
-    const searchConditions = ['name', 'tag'].map((column) =>
-      buildSearchCondition(column, foldedSearch, `${collation}`),
-    )
-    conditions.push(`(${searchConditions.join(' OR ')})`)
+    const tests = ['name', 'tag'].map((column) => {
+      const foldedColumn = buildFoldedColumn(column, `${collation}`)
+      return `strpos(${foldedColumn}, ${escapeLiteral(foldedSearch)}) > 0`
+    })
+    conditions.push(`(${tests.join(' OR ')})`)
   }
   const where = conditions.length === 0 ? '' : `WHERE ${conditions.join(' AND ')}`
   if (sort === 'id') return { where, order: `id ${direction}` }
@@ -120,19 +121,11 @@ export function buildFoldedColumn(column: string, collation: string): string {
   const withoutMarks = `regexp_replace(normalize(${lower}, NFD), '${latinMarksPattern}', '', 'g')`
   // The time to normalize a run of marks grows with the square of its length, and no timeout ends
   // it. So a field with more than 30 marks in a row is compared without normalization.
-  return `(CASE WHEN ${buildAsciiTest(column)} THEN lower(${column} COLLATE "C")
+  return `(CASE WHEN octet_length(${column}) = char_length(${column}) THEN lower(${column} COLLATE "C")
     WHEN ${column} !~ '[^${plainCharacters}]' THEN ${lower}
     WHEN ${column} !~ '[^\u0001-ɏḀ-ỿ]' THEN ${withoutMarks}
     WHEN char_length(${lower}) > 30 AND ${lower} ~ '${getMarkClass()}{31}' THEN ${lower}
     ELSE normalize(${withoutMarks}, NFC) END) COLLATE "C"`
-}
-
-function buildSearchCondition(column: string, foldedSearch: string, collation: string): string {
-  return `strpos(${buildFoldedColumn(column, collation)}, ${escapeLiteral(foldedSearch)}) > 0`
-}
-
-function buildAsciiTest(column: string): string {
-  return `octet_length(${column}) = char_length(${column})`
 }
 
 /**

@@ -40,6 +40,7 @@ export function toId(cell: Cell, server: string): bigint {
 export function toToken(row: Row, server: string): Token {
   const [id, note, rights, createdAt, ...endTimes] = row
   const parsedId = parseBigint(id)
+  const isTimeOrNull = (cell: Cell) => cell === null || isTime(cell)
   const areTimes = isTime(createdAt) && endTimes.length === 2 && endTimes.every(isTimeOrNull)
   const areTexts = (note === null || isStorableString(note)) && isStorableString(rights)
   const isComplete = parsedId !== undefined && areTimes && areTexts
@@ -78,8 +79,4 @@ function parseBigint(cell: Cell): bigint | undefined {
 
 function isTime(cell: Cell): cell is string {
   return parseBigint(cell) !== undefined
-}
-
-function isTimeOrNull(cell: Cell): boolean {
-  return cell === null || isTime(cell)
 }
