@@ -5,7 +5,7 @@
  * then gets the name. What is not an ordinary file, such as /dev/stdout or a named pipe, cannot be
  * replaced like this, and is written in place.
  */
-import { constants, createWriteStream, type Stats, type WriteStream } from 'node:fs'
+import { constants, createWriteStream, type WriteStream } from 'node:fs'
 import { open } from 'node:fs/promises'
 import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
@@ -15,7 +15,6 @@ import { type FileFormat, type FormatName, findNamedFormat } from '../formats/wr
 import {
   AtomicFile,
   assertOwnFile,
-  findDescriptor,
   isWrittenInPlace,
   toWriteError,
 } from '../platform/atomic-file.js'
@@ -70,7 +69,7 @@ export async function exportFile(
     const oldStats = statIfExists(path)
     target = resolveLink(path)
     let out: WriteStream
-    if (isWrittenInPlace(path, oldStats)) out = await openInPlace(path, oldStats)
+    if (isWrittenInPlace(oldStats)) out = await openInPlace(path)
     else {
       if (oldStats) assertOwnFile(path, oldStats, otherFileHint)
       file = new AtomicFile(target, { followsUmask: !oldStats })
@@ -97,9 +96,7 @@ export async function exportFile(
  *
  * @throws {PlantsError} `usage` for a device or a pipe of another user, who could read the plants
  */
-async function openInPlace(path: string, stats: Stats | undefined): Promise<WriteStream> {
-  const fd = findDescriptor(path, stats)
-  if (fd !== undefined) return createWriteStream(path, { fd, autoClose: false })
+async function openInPlace(path: string): Promise<WriteStream> {
   const handle = await open(path, constants.O_WRONLY | constants.O_APPEND)
   try {
     assertOwnFile(path, await handle.stat(), otherFileHint)

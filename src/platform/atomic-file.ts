@@ -196,22 +196,7 @@ export function assertOwnFile(path: string, stats: Stats, hint: string): void {
   if (!isAccepted) throw createUsageError(`${path} belongs to another user (uid ${uid})`, hint)
 }
 
-/**
- * Whether output must be written into the existing file at a path instead of replacing this file.
- * That is so for a device, a pipe, and a file that the shell has opened.
- */
-export function isWrittenInPlace(path: string, stats: Stats | undefined): boolean {
-  if (stats === undefined || stats.isDirectory()) return false
-  return !stats.isFile() || findDescriptor(path, stats) !== undefined
-}
-
-/**
- * Returns the descriptor of a file that the shell has opened, such as 1 for /dev/stdout. If the
- * path were opened again, the output would begin at the start of the file and overwrite it.
- */
-export function findDescriptor(path: string, stats: Stats | undefined): number | undefined {
-  const name = /^\/(?:dev|dev\/fd|proc\/self\/fd)\/(?<name>stdout|stderr|\d+)$/.exec(path)
-    ?.groups?.['name']
-  if (name === undefined || !stats?.isFile()) return undefined
-  return { stdout: 1, stderr: 2 }[name] ?? parseInt(name, 10)
+/** Whether output must be written to what is at a path, a device or a pipe, and cannot replace it. */
+export function isWrittenInPlace(stats: Stats | undefined): boolean {
+  return stats !== undefined && !stats.isDirectory() && !stats.isFile()
 }

@@ -11,12 +11,7 @@ import { type FileFormat, type FormatName, formatNames } from '../../formats/wri
 import { quoteIfNeeded, writeStdout } from '../../output/output.js'
 import { Progress } from '../../output/progress.js'
 import { formatPlantCount, type StoredPlant } from '../../plant/plant.js'
-import {
-  assertOwnFile,
-  findDescriptor,
-  isWrittenInPlace,
-  toWriteError,
-} from '../../platform/atomic-file.js'
+import { assertOwnFile, isWrittenInPlace, toWriteError } from '../../platform/atomic-file.js'
 import { escapeControlCharsInLines } from '../../platform/escape.js'
 import { readBytes, statIfExists } from '../../platform/files.js'
 import type { Io } from '../../platform/io.js'
@@ -119,13 +114,12 @@ async function prepareFile(
   const { chooseFileFormat, explainOtherEnding } = await import('../../export/export-file.js')
   const path = context.io.resolvePath(name)
   const oldStats = readOldStats(path)
-  const isDevice = isWrittenInPlace(path, oldStats)
+  const isDevice = isWrittenInPlace(oldStats)
   const quotedName = quoteIfNeeded(name)
   if (oldStats?.isDirectory())
     throw createUsageError(`${quotedName} is a directory`, fileInFolderHint)
   if (!isDevice) await assertNotOfStore(path, oldStats, context)
-  if (oldStats && findDescriptor(path, oldStats) === undefined)
-    assertOwnFile(path, oldStats, 'Choose another file')
+  if (oldStats) assertOwnFile(path, oldStats, 'Choose another file')
   const isFormatChosen = options.output !== undefined || isDevice
   const chosenFormat = isFormatChosen ? findDocumentFormat(context) : undefined
   const format = chooseFileFormat(name, chosenFormat)
