@@ -43,8 +43,6 @@ export class SqliteChangeApplier {
    */
   #expectsStoredIds = false
   #hasTriggers = false
-  /** The version of the schema for which `#hasTriggers` is known. */
-  #schemaVersion: bigint | undefined
 
   constructor(connection: Connection) {
     this.#connection = connection
@@ -57,7 +55,9 @@ export class SqliteChangeApplier {
    * @returns an outcome for each change, in the order of the changes
    */
   apply(changes: readonly Change[]): Outcome[] {
-    this.#lookForTriggers()
+    // Nobody else can add a trigger during the transaction.
+    const [triggerCount]: [bigint] = this.#connection.prepare(countTriggers).get()
+    this.#hasTriggers = triggerCount > 0n
     const order = findOrder(changes)
     const outcomes = new Array<Outcome>(changes.length)
     for (let start = 0; start < order.length; start += rowsPerBatch) {
@@ -67,16 +67,6 @@ export class SqliteChangeApplier {
         outcomes[assertDefined(indexes[position])] = assertDefined(batchOutcomes[position])
     }
     return outcomes
-  }
-
-  /** Nobody else can add a trigger during the transaction. */
-  #lookForTriggers(): void {
-    const { prepare } = this.#connection
-    const [version]: [bigint] = prepare('PRAGMA schema_version').get()
-    if (version === this.#schemaVersion) return
-    const [count]: [bigint] = prepare(countTriggers).get()
-    this.#hasTriggers = count > 0n
-    this.#schemaVersion = version
   }
 
   #applyBatch(batch: readonly Change[]): Outcome[] {
