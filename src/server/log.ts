@@ -53,9 +53,6 @@ export class Log {
   readonly #isText: boolean
   /** These lines are not written yet. */
   #lines = ''
-  /** The milliseconds since 1970 of the latest line, which `#formattedTime` has formatted. */
-  #lineTimeMs = 0
-  #formattedTime = ''
   #timer: NodeJS.Timeout | undefined
 
   constructor(options: LogOptions) {
@@ -103,13 +100,10 @@ export class Log {
 
   #write(level: 'info' | 'warn' | 'error', fields: Fields, delayMs = 0): void {
     if (levels.indexOf(level) < levels.indexOf(this.#options.level)) return
-    const now = Date.now()
-    // Formatting the time takes a quarter of the time of a line, so it is done once a millisecond.
-    if (now !== this.#lineTimeMs) this.#formattedTime = new Date(now).toISOString()
-    this.#lineTimeMs = now
+    const time = new Date().toISOString()
     this.#lines += this.#isText
-      ? formatTextLine(level, this.#formattedTime, fields)
-      : `{"level":"${level}","time":"${this.#formattedTime}",${JSON.stringify(fields).slice(1)}\n`
+      ? formatTextLine(level, time, fields)
+      : `{"level":"${level}","time":"${time}",${JSON.stringify(fields).slice(1)}\n`
     if (delayMs === 0 || this.#lines.length >= blockLength) void this.flush()
     else this.#timer ??= setTimeout(() => this.flush(), delayMs).unref()
   }
