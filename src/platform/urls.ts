@@ -16,12 +16,6 @@ export function parseUrl(text: string, base?: string): URL | undefined {
   return ignoreSystemError(() => new URL(text, base))
 }
 
-/** Whether a text is no URL because of its port: `http://plants.example:99999`. */
-export function hasTooLargePort(address: string): boolean {
-  const { port } = /^[a-z]+:\/\/[^/?#]*:(?<port>\d+)(?:[/?#]|$)/i.exec(address)?.groups ?? {}
-  return Number(port) > 65_535
-}
-
 /**
  * Finds the address of the proxy for a URL. A URL of this machine has no proxy, because `localhost`
  * would be the machine of the proxy.
@@ -53,8 +47,6 @@ function parseProxy(address: string, service: URL, { secrets }: Io): string {
     if (!(error instanceof TypeError || error instanceof URIError)) throw error
   }
   const name = service.protocol === 'https:' ? 'HTTPS_PROXY' : 'HTTP_PROXY'
-  if (hasTooLargePort(address))
-    throw createUsageError(`${name} or ALL_PROXY has a port above 65535`, 'Correct the port')
   const hint = `For example: ${name}=http://proxy.example.com:3128`
   throw createUsageError(`${name} or ALL_PROXY is not the address of an http or https proxy`, hint)
 }

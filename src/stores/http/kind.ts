@@ -1,5 +1,5 @@
-import { hasTooLargePort, parseUrl } from '../../platform/urls.js'
-import { createAddressError, createPortError, type HttpAddress } from '../address.js'
+import { parseUrl } from '../../platform/urls.js'
+import { createAddressError, type HttpAddress } from '../address.js'
 import type { StoreKind } from '../store-kind.js'
 
 /** It finds no network risk, because `assertNotExposed` sends no token where others could read it. */
@@ -28,7 +28,6 @@ export const httpKind: StoreKind<HttpAddress> = {
 
 function parseHttp(address: string, source: string): HttpAddress {
   const url = /^https?:\/\//i.test(address) ? parseUrl(address) : undefined
-  if (!url && hasTooLargePort(address)) throw createPortError(source)
   if (!url) throw createAddressError(source, 'is not a valid URL')
   if (url.username || url.password)
     throw createAddressError(

@@ -52,13 +52,6 @@ plants: half.xlsx is damaged: its list of parts cannot be read
 `,
   },
   {
-    command: ['list', '--store', 'http://example.invalid:99999/v1'],
-    err: `\
-plants: --store has a port that is not from 1 to 65535
-  Correct the port
-`,
-  },
-  {
     command: ['list', '--store', 'postgres://example.invalid:99999/plants'],
     err: `\
 plants: --store has a port that is not from 1 to 65535
@@ -69,8 +62,8 @@ plants: --store has a port that is not from 1 to 65535
     command: ['list', '--store', 'http://example.invalid', '--allow-http'],
     env: { HTTP_PROXY: 'http://proxy.invalid:99999', PLANTS_TOKEN: token },
     err: `\
-plants: HTTP_PROXY or ALL_PROXY has a port above 65535
-  Correct the port
+plants: HTTP_PROXY or ALL_PROXY is not the address of an http or https proxy
+  For example: HTTP_PROXY=http://proxy.example.com:3128
 `,
   },
 ]
