@@ -235,12 +235,9 @@ function findSheet(requestedSheet: string, sheets: readonly Sheet[], file: strin
     sheets.find(({ name }) => foldLabel(name) === foldLabel(requestedSheet)) ??
     visibleSheets[Number(requestedSheet) - 1]
   if (sheet) return sheet
-  const names = sheets.map(describeSheet).join(', ')
-  const isHiddenNumber = visibleSheets.length < sheets.length && /^\d+$/.test(requestedSheet)
-  const numberAdvice = isHiddenNumber ? '. A number counts only the visible sheets' : ''
   throw createInputError(
     `${file} has no sheet ${listNames([requestedSheet])}`,
-    `Choose one of its sheets with --sheet: ${names}${numberAdvice}`,
+    `Choose one of its sheets with --sheet: ${sheets.map(describeSheet).join(', ')}`,
   )
 }
 

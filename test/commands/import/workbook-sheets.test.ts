@@ -142,7 +142,7 @@ test.each(['hidden', 'veryHidden'] as const)(
     expect(await sandbox.import('--sheet 2', stdin)).toEqual({
       code: 2,
       err: expect.stringContaining(
-        'Choose one of its sheets with --sheet: "Old" (hidden), "New", "Z" (hidden). A number counts only the visible sheets',
+        'Choose one of its sheets with --sheet: "Old" (hidden), "New", "Z" (hidden)',
       ),
     })
     expect(await sandbox.import('--sheet old', stdin)).toMatchObject({ code: 0, created: 1 })
