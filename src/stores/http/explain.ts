@@ -9,7 +9,7 @@ import { isJsonType } from '../../plant/json.js'
 import type { ErrorBody } from '../../plant/plant.js'
 import { isTimeout } from '../../platform/runtime.js'
 import { parseUrl } from '../../platform/urls.js'
-import { describeConnectionFailure } from '../certificate-errors.js'
+import { describeConnectionFailure, isUnknownIssuer } from '../certificate-errors.js'
 import type { HttpRequest, HttpResponse, NoResponse } from './http-client.js'
 import { findCompression, parseError, truncateToLine } from './plant-request.js'
 import type { Service } from './transport.js'
@@ -85,6 +85,7 @@ const noHttp: Explanation = {
   reason: 'the response is not HTTP',
   hint: 'Check the address: another program may answer at this port',
 }
+/** The issuer of a certificate that is signed by itself is the service. */
 const untrusted: Explanation = {
   kind: 'accessDenied',
   hint: 'If you trust its issuer, give --ca-cert a file with the certificate of the issuer',
@@ -119,13 +120,6 @@ const explanationsByCode: Readonly<Record<string, Explanation>> = {
   EPROTO: noTls,
   ERR_SSL_PACKET_LENGTH_TOO_LONG: noTls,
   ERR_SSL_WRONG_VERSION_NUMBER: noTls,
-  DEPTH_ZERO_SELF_SIGNED_CERT: {
-    kind: 'accessDenied',
-    hint: 'If you trust the service, give --ca-cert its certificate, from the operator',
-  },
-  SELF_SIGNED_CERT_IN_CHAIN: untrusted,
-  UNABLE_TO_GET_ISSUER_CERT_LOCALLY: untrusted,
-  UNABLE_TO_VERIFY_LEAF_SIGNATURE: untrusted,
   ERR_TLS_CERT_ALTNAME_INVALID: {
     kind: 'accessDenied',
     hint: 'Use an address with a host that the certificate of the service names',
@@ -222,8 +216,8 @@ export function explainNoResponse(
     return { error }
   }
   const code = findCode(cause)
-  const explanation =
-    explanationsByCode[code] ?? (code.startsWith('HPE_') ? noHttp : otherExplanation)
+  const other = code.startsWith('HPE_') ? noHttp : otherExplanation
+  const explanation = isUnknownIssuer(cause) ? untrusted : (explanationsByCode[code] ?? other)
   const { kind, reason = describeConnectionFailure(cause), hint } = explanation
   // A port that answers plain HTTP with a TLS alert has not understood the request.
   if (!isSent || code === 'TLS_PORT') {
