@@ -12,7 +12,6 @@ import { type AmbiguousKeys, KeyFinder } from './keys.js'
 import { ColumnsError, createMissingFieldsError, type Sample } from './missing-fields.js'
 import { type FieldOptions, findMissingNames } from './options.js'
 import { isRejectedText, replaceRejectedTextHint } from './rejects-names.js'
-import { describeColumns } from './sample.js'
 
 const otherJsonHint = 'See: plants help importing'
 
@@ -59,14 +58,7 @@ export function assertKeys(
     )
   }
   assertList(objects, options, name)
-  const names = describeColumns(rows, 0).map((column) => column.name)
-  throw createMissingFieldsError(findMissingKeys(), options, {
-    name,
-    names,
-    sample,
-    rows,
-    headerRow: 0,
-  })
+  throw createMissingFieldsError(findMissingKeys(), options, { name, sample, rows, headerRow: 0 })
 }
 
 /** @throws {PlantsError} `input` if all first records are JSON, but no objects */

@@ -72,8 +72,8 @@ export function proposeColumns(head: ColumnHead, options: FieldOptions): ColumnA
 
 /** @returns the fields to ask for; none if no answer would help */
 function findFieldsToAsk(columns: readonly Column[], options: FieldOptions): FieldName[] {
-  const isClear = (name: string) => countColumns(columns, name) === 1
-  const hasIds = !needsOwnIds(options) || columns.filter(isIdColumn).some(mayBeIds)
+  const isClear = (name: string) => findByName(columns, name).length === 1
+  const hasIds = !needsOwnIds(options) || findByName(columns, 'id').some(mayBeIds)
   // A field is unclear if no column has its name, and also if several columns have its name. The
   // id is unclear, too, if the column has only texts, which no id can be.
   const unclearFields = fieldNames.filter(
@@ -86,19 +86,15 @@ function findFieldsToAsk(columns: readonly Column[], options: FieldOptions): Fie
     findOtherColumns(columns, unclearFields, options).length === 0
   )
     return []
-  const needsNoIds = options.byName === true && countColumns(columns, 'id') === 0
+  const needsNoIds = options.byName === true && findByName(columns, 'id').length === 0
   const fieldsToAsk = unclearFields.filter((field) => field !== 'id' || !needsNoIds)
   // A plant needs no tag, so a file that only lacks tags can be imported without a question.
-  const isOnlyTagMissing = fieldsToAsk.join() === 'tag' && countColumns(columns, 'tag') === 0
+  const isOnlyTagMissing = fieldsToAsk.join() === 'tag' && findByName(columns, 'tag').length === 0
   return isOnlyTagMissing ? [] : fieldsToAsk
 }
 
-function isIdColumn({ name }: Column): boolean {
-  return foldLabel(name) === 'id'
-}
-
-function countColumns(columns: readonly Column[], wantedName: string): number {
-  return columns.filter(({ name }) => foldLabel(name) === foldLabel(wantedName)).length
+function findByName(columns: readonly Column[], wantedName: string): Column[] {
+  return columns.filter(({ name }) => foldLabel(name) === foldLabel(wantedName))
 }
 
 /** Finds the columns that do not have the name of a field whose column is known. */
@@ -224,7 +220,7 @@ class ColumnDialogue {
       const columns = this.#chosenColumns.get(field)
       if (columns) map[field] = columns.map((column) => this.#nameColumn(column))
       // A column has the name of the field, but was not chosen. So an empty list excludes it.
-      else if (fieldsToAsk.includes(field) && countColumns(this.#columns, field) > 0)
+      else if (fieldsToAsk.includes(field) && findByName(this.#columns, field).length > 0)
         map[field] = []
     }
     return map
@@ -236,7 +232,7 @@ class ColumnDialogue {
    */
   #nameColumn({ name, number }: Column): string {
     if (this.#table.noun === 'key') return name
-    const namesakes = this.#columns.filter((column) => foldLabel(column.name) === foldLabel(name))
-    return name !== '' && namesakes.length === 1 ? name : String(number)
+    const isUnique = name !== '' && findByName(this.#columns, name).length === 1
+    return isUnique ? name : String(number)
   }
 }

@@ -62,7 +62,6 @@ export function guessNameColumn(columns: readonly Column[]): Column | undefined 
   )
   const nameCounts = candidates.map(countDistinctNames)
   return (
-    textColumns.find(({ name }) => foldLabel(name) === 'name') ??
     variedColumns.find(({ name }) => splitWords(name).at(-1) === 'plant') ??
     findByWords(variedColumns, 'name') ??
     findByWords(textColumns, 'name') ??

@@ -32,7 +32,6 @@ import { looksLikePlant } from './guess-columns.js'
 import { ColumnsError, createMissingFieldsError, type Sample } from './missing-fields.js'
 import { type FieldOptions, findMissingNames, listWantedNames, type WantedName } from './options.js'
 import { isRejectsHeader, isRejectsName } from './rejects-names.js'
-import { describeColumns } from './sample.js'
 
 /** The header of a table, and the columns that were found in it. */
 export interface Header {
@@ -187,14 +186,11 @@ export function readHeader(
   const unreadNames = findUnreadNames(names, columns, options)
   const line = head[row]?.line
   // A rejects file always begins with its header.
-  const isGuess = source === 'numbers' || (options.map.name && mayBeValues(names, rows[row]))
+  // A header with a number, or with one cell that `--map` names, is most likely the first plant.
+  const isLikePlant = names.length === 1 || mayBePlant(rows[row])
+  const isGuess = source === 'numbers' || (options.map.name && isLikePlant)
   const guessedLine = isGuess && !names.some(isRejectsName) ? line : undefined
   return { names, columns, unreadNames, line, guessedLine, rowsAbove: countRowsAbove(row, rows) }
-}
-
-/** A header with a number, or with one cell that `--map` names, is most likely the first plant. */
-function mayBeValues(names: readonly string[], row: Cells = []): boolean {
-  return names.length === 1 || mayBePlant(row)
 }
 
 /** Counts the rows above the header that may be plants. A title has only one cell. */
@@ -214,12 +210,16 @@ function createHeaderError(
   const givenNames = getGivenNames(rows, options)
   const names = givenNames ?? readNames(rows[row])
   const missingNames = findMissingColumns(names, findMappedNumbers(rows, row, options), options)
-  const source = { name, sample, rows, sheet: workbook?.sheet, sheets: workbook?.sheets }
-  if (givenNames)
-    return createMissingFieldsError(missingNames, options, { ...source, names, headerRow: -1 })
-  const ownNames = describeColumns(rows, row).map((column) => column.name)
-  const headerSource = { ...source, names: ownNames, headerRow: row, line: head[row]?.line }
-  return createMissingFieldsError(missingNames, options, headerSource)
+  const source = { name, sample, sheet: workbook?.sheet, sheets: workbook?.sheets }
+  const line = givenNames ? undefined : head[row]?.line
+  const ownRows = givenNames ? [givenNames] : rows
+  const headerRow = givenNames ? 0 : row
+  return createMissingFieldsError(missingNames, options, {
+    ...source,
+    rows: ownRows,
+    headerRow,
+    line,
+  })
 }
 
 /** @throws {PlantsError} `input` if `--columns` cannot be the names of the columns */
@@ -244,17 +244,14 @@ function assertGivenNames(
       `Name all columns, and leave the names of those empty that are not read: --columns ${quoteWord(allNames)}`,
     )
   }
-  const columns = fieldNames.map((field) => [field, findIndexes(names, field)] as const)
-  const nameIndexes = findIndexes(names, 'name')
-  if (nameIndexes.length > 1)
+  const findColumns = createColumnFinder(names, new Set())
+  if (findColumns('name').length > 1) {
+    const columns = new Map(fieldNames.map((field) => [field, findColumns(field)]))
     throw createInputError(
-      `Several columns of ${source} could be the name: ${nameIndexes.map((index) => index + 1).join(', ')}`,
-      `To join them, use ${formatOptions(nameColumns(names.length, new Map(columns)))}`,
+      `Several columns of ${source} are called a name`,
+      `To join them, use ${formatOptions(nameColumns(names.length, columns))}`,
     )
-}
-
-function findIndexes(names: readonly string[], field: FieldName): number[] {
-  return [...names.keys()].filter((index) => foldLabel(names[index] ?? '') === field)
+  }
 }
 
 /** @throws {PlantsError} `input` if a field may be in several columns, or has one twice */

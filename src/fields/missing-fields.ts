@@ -5,6 +5,7 @@ import type { Cells, TableHead } from '../formats/reader.js'
 import { type ColumnAnswers, formatOptions } from './column-answers.js'
 import { proposeColumns } from './column-questions.js'
 import type { FieldOptions, WantedName } from './options.js'
+import { describeColumns } from './sample.js'
 
 /** The first rows of an input, whatever its columns are, about which the dialogue asks. */
 export interface Sample {
@@ -30,11 +31,9 @@ interface FieldSource {
   /** The file, for messages. */
   name: string
   sample: Sample
-  /** The first rows of the sample, and the row among them with the names; -1 with `--columns`. */
+  /** The first rows, and the index of the one with the names that are there instead. */
   rows: readonly Cells[]
   headerRow: number
-  /** The names of the columns or keys that are there instead. */
-  names: readonly string[]
   /** The line of these names; undefined for JSON, and with `--columns`. */
   line?: number | undefined
   /** The sheet that has them, and all sheets of its workbook. */
@@ -80,9 +79,10 @@ const askHint = 'On a terminal, the import of a file asks'
 
 /** Describes what is there instead, in lines below the message. */
 function describeSource(
-  { sample, names, line, sheet, sheets = [] }: FieldSource,
+  { sample, rows, headerRow, line, sheet, sheets = [] }: FieldSource,
   isHeaderless: boolean,
 ): string[] {
+  const names = describeColumns(rows, headerRow).map((column) => column.name)
   const position = line === undefined ? `${sample.noun}s` : `line ${line}`
   const sheetClause = sheet === undefined ? '' : ` of the sheet ${listNames([sheet])}`
   const verdict = isHeaderless ? ' is no header' : ''
