@@ -16,18 +16,20 @@ export const columnWords = {
     ...'lp num stt szam αριθμόσ מספר رقم क्रमांक ลำดับ'.split(' '),
   ],
   name: [
-    ...'name species plant nom espece nombre especie nome naam nazwa nazev'.split(' '),
-    ...'common latin scientific botanical pflanze'.split(' '),
+    ...'name plant nom nombre nome naam nazwa nazev pflanze'.split(' '),
     ...'название назва 名称 名稱 名前 和名 이름 ad nev ten'.split(' '),
   ],
+  species: 'species espec common latin scientific botani'.split(' '),
   genus: 'genus gattung genre genero genere'.split(' '),
   tag: [
     ...'tag family familie standort famille lieu familia ubicacion famiglia'.split(' '),
-    ...'bed beet location place emplacement'.split(' '),
+    ...'bed beet location place emplacement street'.split(' '),
     ...'rodzina miejsce hely место семейство місце родина'.split(' '),
     ...'celed θέση المكان מקום 科 場所 位置 위치 과'.split(' '),
   ],
 }
+
+const nameWords = [...columnWords.name, ...columnWords.species]
 
 /**
  * Finds a column that is called an id, and has a different integer in each row. Without a header,
@@ -41,7 +43,7 @@ export function guessIdColumn(
 ): Column | undefined {
   const candidates = columns.filter((column) => column.hasUniqueIntegers)
   if (isHeaderless) return candidates.find(({ number }) => number === 1)
-  return findByWords(candidates, 'id')
+  return findByWords(candidates, columnWords.id)
 }
 
 /**
@@ -57,14 +59,17 @@ export function guessNameColumn(columns: readonly Column[]): Column | undefined 
   const otherColumns = columns.filter((column) => !isCalledOtherwise(column))
   const candidates = otherColumns.length > 0 ? otherColumns : columns
   const textColumns = candidates.filter((column) => countDistinctTexts(column) > 0)
-  const variedColumns = textColumns.filter(
-    (column) => countDistinctTexts(column) * 2 >= column.values.length,
+  // In a register of trees, a species repeats, and the names of streets differ.
+  const likelyColumns = textColumns.filter(
+    (column) =>
+      countDistinctTexts(column) * 2 > column.values.length ||
+      rateName(column.name, columnWords.species) > 0,
   )
   const nameCounts = candidates.map(countDistinctNames)
   return (
-    variedColumns.find(({ name }) => splitWords(name).at(-1) === 'plant') ??
-    findByWords(variedColumns, 'name') ??
-    findByWords(textColumns, 'name') ??
+    likelyColumns.find(({ name }) => splitWords(name).at(-1) === 'plant') ??
+    findByWords(likelyColumns, nameWords) ??
+    findByWords(textColumns, nameWords) ??
     genus ??
     candidates[nameCounts.indexOf(Math.max(...nameCounts))]
   )
@@ -78,7 +83,7 @@ function isCalledOtherwise({ name }: Column): boolean {
 
 /** Whether the name of a column, or of a key, says that it has names. */
 export function isCalledName(name: string): boolean {
-  return rateName(name, [...columnWords.name, ...columnWords.genus]) > 0
+  return rateName(name, [...nameWords, ...columnWords.genus]) > 0
 }
 
 /**
@@ -116,8 +121,12 @@ export function guessTagColumn(columns: readonly Column[]): Column | undefined {
   const candidates = columns.filter(
     (column) => column.name !== '' || countDistinctTexts(column) > 0,
   )
-  const isOnlyColumn = candidates.length === 1 && findByWords(candidates, 'id') === undefined
-  return findByWords(columns, 'tag') ?? (isOnlyColumn ? candidates.find(hasShortTexts) : undefined)
+  const isOnlyColumn =
+    candidates.length === 1 && findByWords(candidates, columnWords.id) === undefined
+  return (
+    findByWords(columns, columnWords.tag) ??
+    (isOnlyColumn ? candidates.find(hasShortTexts) : undefined)
+  )
 }
 
 /** Numbers are quantities or prices, and long texts are notes. */
@@ -134,7 +143,7 @@ const maxTagLength = 40
  * the only column is not called a name.
  */
 export function guessIsHeaderless(columns: readonly Column[]): boolean {
-  const isListOfNames = columns.length === 1 && findByWords(columns, 'name') === undefined
+  const isListOfNames = columns.length === 1 && findByWords(columns, nameWords) === undefined
   return isListOfNames || looksLikePlant(columns.map(({ name }) => name))
 }
 
@@ -164,8 +173,8 @@ function countDistinctNames({ values }: Column): number {
   return countDistinctTexts({ values: values.filter((value) => !/^\S*\d\S*$/.test(value)) })
 }
 
-function findByWords(columns: readonly Column[], field: 'id' | 'name' | 'tag'): Column | undefined {
-  const scores = columns.map(({ name }) => rateName(name, columnWords[field]))
+function findByWords(columns: readonly Column[], words: readonly string[]): Column | undefined {
+  const scores = columns.map(({ name }) => rateName(name, words))
   const bestScore = Math.max(0, ...scores)
   return bestScore === 0 ? undefined : columns[scores.indexOf(bestScore)]
 }

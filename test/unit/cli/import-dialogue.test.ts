@@ -70,6 +70,8 @@ test('a column is the id if its name says so, and each row has a different integ
 test('a column whose values repeat is not the name before one whose values differ', () => {
   const rows = ['Tree;Acer;1', 'Tree;Ulmus;2', 'Tree;Tilia;3']
   expect(guessNameColumn(columnsOf('Plant type;Botanical name;Name 2', ...rows))?.number).toBe(2)
+  const trees = ['Acer;Main St', 'Acer;Oak St', 'Acer;Elm St']
+  expect(guessNameColumn(columnsOf('Species;Road name', ...trees))?.number).toBe(1)
   expect(guessNameColumn(columnsOf('Plant type;Height', 'Tree;5', 'Tree;6'))?.number).toBe(1)
 })
 
