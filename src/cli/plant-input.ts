@@ -147,8 +147,8 @@ async function readPlantJson(path: string, { io }: CommandContext): Promise<unkn
   if (text.trim() === '') throw createInputError(`${source} is empty`, jsonHint)
   const parseResult = parseJson(text)
   if ('value' in parseResult) return parseResult.value
-  const { describeSyntaxError } = await import('../plant/json-syntax.js')
-  throw createInputError(`${source} is not JSON: ${describeSyntaxError(text)}`, jsonHint)
+  const { explainSyntaxError } = await import('../plant/json-syntax.js')
+  throw createInputError(`${source} is not JSON: ${explainSyntaxError(text).description}`, jsonHint)
 }
 
 /**

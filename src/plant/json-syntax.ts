@@ -26,18 +26,11 @@ export const syntaxHints: Readonly<Record<SyntaxCause, string>> = {
 }
 
 /**
- * Describes the first error of a source, such as `there is an extra comma before "]" (column 22)`.
+ * Describes the first error of a source, such as `there is an extra comma before "]" (column 22)`,
+ * and finds its cause.
  *
  * @param options.isSequence whether several values may follow each other, as `jq` prints them
  */
-export function describeSyntaxError(
-  source: string,
-  options: { isSequence?: boolean } = {},
-): string {
-  return explainSyntaxError(source, options).description
-}
-
-/** Describes the first error of a source, as `describeSyntaxError` does, and finds its cause. */
 export function explainSyntaxError(
   source: string,
   { isSequence = false } = {},

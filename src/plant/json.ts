@@ -14,7 +14,7 @@
  *
  * @param options.idKey the key of the id, as an import may rename it
  * @param options.isList whether the objects of an array have their ids replaced, too
- * @returns the value, or `isInvalid` for a string that is not JSON. `describeSyntaxError` says
+ * @returns the value, or `isInvalid` for a string that is not JSON. `explainSyntaxError` says
  *   where it is wrong.
  */
 export function parseJson(

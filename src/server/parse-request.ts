@@ -3,7 +3,7 @@ import { isUtf8 } from 'node:buffer'
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
 import { idRule } from '../plant/fields.js'
 import { isObject, parseJson } from '../plant/json.js'
-import { describeSyntaxError } from '../plant/json-syntax.js'
+import { explainSyntaxError } from '../plant/json-syntax.js'
 import {
   describeInvalidPlant,
   isIdempotencyKey,
@@ -77,7 +77,8 @@ function parseJsonBody(bytes: Buffer): unknown {
   const result = parseJson(text)
   if ('value' in result) return result.value
   // To find the error takes long in a large body.
-  const explanation = bytes.length > maxSmallBodyBytes ? '' : `: ${describeSyntaxError(text)}`
+  const explanation =
+    bytes.length > maxSmallBodyBytes ? '' : `: ${explainSyntaxError(text).description}`
   throw new HttpError(400, `The body is not JSON${explanation}`)
 }
 

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { describeSyntaxError } from '../../../src/plant/json-syntax.js'
+import { explainSyntaxError } from '../../../src/plant/json-syntax.js'
 import { check, fc } from '../../helpers/expect/arbitraries.js'
 
 test.each([
@@ -47,18 +47,18 @@ test.each([
   { text: '{"id":1},', description: 'a comma follows the value (column 9)' },
   { text: '{} x', description: 'more text follows the value (column 4)' },
 ])('the error for the JSON $text says that $description', ({ text, description }) => {
-  expect(describeSyntaxError(text)).toBe(description)
+  expect(explainSyntaxError(text).description).toBe(description)
 })
 
 test('the error for a sequence of values has its position in the whole text', () => {
   const text = '{"id":1}\n{"id":2}{"id":3,}'
-  expect(describeSyntaxError(text, { isSequence: true })).toBe(
+  expect(explainSyntaxError(text, { isSequence: true }).description).toBe(
     'there is an extra comma before "}" (line 2, column 16)',
   )
 })
 
 test('a comma between the values of a sequence is its error', () => {
-  expect(describeSyntaxError('{"id":1},\n{"id":2}', { isSequence: true })).toBe(
+  expect(explainSyntaxError('{"id":1},\n{"id":2}', { isSequence: true }).description).toBe(
     'a comma follows the value (column 9)',
   )
 })
@@ -83,12 +83,13 @@ test('an error is found in each text that JSON.parse rejects, and in no other te
   const texts = fc.array(fc.constantFrom(...pieces, '\\', '\\n', '\n', 'é'), { maxLength: 12 })
   return check(5000, [texts], (parts) => {
     const text = parts.join('')
-    expect(describeSyntaxError(text) !== 'values are not separated').toBe(!isJson(text))
+    const { description } = explainSyntaxError(text)
+    expect(description !== 'values are not separated').toBe(!isJson(text))
   })
 })
 
 test('a million brackets are parsed without recursion', () => {
-  expect(describeSyntaxError('['.repeat(1_000_000))).toBe(
+  expect(explainSyntaxError('['.repeat(1_000_000)).description).toBe(
     'the text ends too early (column 1000001)',
   )
 })
