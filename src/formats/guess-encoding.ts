@@ -37,15 +37,10 @@ export async function guessEncodings(bytes: Buffer): Promise<readonly string[]> 
     const isNew = readings.every((reading) => reading.text !== text)
     if (text !== undefined && isNew) readings.push({ encoding: name, text })
   }
-  return sortReadings(readings).map(({ encoding }) => encoding)
-}
-
-/** Sorts readings of the same bytes. The most likely one is first. */
-function sortReadings(readings: readonly Reading[]): Reading[] {
   return readings
     .map((reading) => ({ reading, rank: rankReading(reading), weight: weighReading(reading) }))
     .toSorted((a, b) => a.rank - b.rank || b.weight - a.weight)
-    .map(({ reading }) => reading)
+    .map(({ reading }) => reading.encoding)
 }
 
 const ranks = { likely: 0, possible: 1, unlikely: 2 }
@@ -63,20 +58,17 @@ function rankReading({ text, encoding }: Reading): number {
 function weighReading({ text, encoding }: Reading): number {
   const isLanguage =
     isInOneLanguage(text) && hasCommonCharacters(text, encoding) && hasUsualWords(text)
-  return (isLanguage ? 1 : 0.2) * (useWeights[rankByUse(encoding)] ?? 1)
+  return (isLanguage ? 1 : 0.2) * weighUse(encoding)
 }
 
 /**
- * Ranks encodings by how many programs write them. Most lists that are not UTF-8 come from Excel,
+ * Weighs an encoding by how many programs write it. Most lists that are not UTF-8 come from Excel,
  * which writes the encoding of Windows for the language of the computer.
  */
-function rankByUse(encoding: string): number {
-  if (encoding === 'windows-1252') return 0
-  return /^(?:windows-|shift_jis|euc-jp|gb18030|big5|cp949|koi8-r)/.test(encoding) ? 1 : 2
+function weighUse(encoding: string): number {
+  if (encoding === 'windows-1252') return 1
+  return /^(?:windows-|shift_jis|euc-jp|gb18030|big5|cp949|koi8-r)/.test(encoding) ? 0.6 : 0.4
 }
-
-/** The weight of an encoding by its rank, which `rankByUse` returns. */
-const useWeights = [1, 0.6, 0.4]
 
 /**
  * Whether all letters of Latin and Cyrillic are in ASCII and in one of the alphabets, and there are
