@@ -29,13 +29,6 @@ export interface SettingSource {
   origin: string
 }
 
-interface SettingSources {
-  /** The options of the command line under the names of commander, such as `caCert`. */
-  options: object
-  io: Io
-  file: SettingsFile
-}
-
 /**
  * The settings that are in effect. A setting has the value of the first place that gives one: the
  * option, the environment variable, the saved store, the settings that are saved for all stores,
@@ -49,7 +42,8 @@ export class EffectiveSettings {
   readonly #options: object
   readonly #io: Io
 
-  constructor({ options, io, file }: SettingSources) {
+  /** @param sources.options those of the command line, by commander's names, such as `caCert` */
+  constructor({ options, io, file }: { options: object; io: Io; file: SettingsFile }) {
     this.file = file
     this.#options = options
     this.#io = io

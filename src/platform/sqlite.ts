@@ -178,16 +178,10 @@ const codesByText: Record<string, number> = {
   'file is not a database': SQLITE_NOTADB,
 }
 
-interface BusyRetryOptions {
-  backoff: Backoff
-  timeoutMs: number
-  runtime: Runtime
-}
-
 /** Repeats a call while another connection has a lock that it needs. */
 export function retryWhileBusy<T>(
   call: () => T,
-  { backoff, timeoutMs, runtime }: BusyRetryOptions,
+  { backoff, timeoutMs, runtime }: { backoff: Backoff; timeoutMs: number; runtime: Runtime },
 ): Promise<T> {
   const endMs = runtime.now() + timeoutMs
   return retry(call, {

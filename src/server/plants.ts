@@ -73,12 +73,7 @@ async function changePlant(
   return { outcome, status: 200, body: toWireJson(plant) }
 }
 
-interface Page {
-  plants: StoredPlant[]
-  hasNext: boolean
-}
-
-async function readPage(store: DirectStore, query: ReadQuery, limit: number): Promise<Page> {
+async function readPage(store: DirectStore, query: ReadQuery, limit: number) {
   const plants: StoredPlant[] = []
   let characterCount = 0
   // One plant more than the limit shows whether there is a next page.
