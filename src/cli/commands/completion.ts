@@ -107,17 +107,13 @@ async function complete(
   return completeValue(findOptionWithValue(command, `--${setting}`) ?? argument, io)
 }
 
-/** What may be at the cursor, as the words before it say. */
-interface Position {
-  command: Command
-  /** The operands of the command before the cursor. */
-  operands: readonly string[]
-  /** The option whose value this word is, as after `--output`. */
-  pendingOption: Option | undefined
-}
-
-/** Returns undefined after `--`, where nothing is an option or a command. */
-function findPosition(wordsBefore: readonly string[], program: Command): Position | undefined {
+/**
+ * Finds what may be at the cursor, as the words before it say.
+ *
+ * @returns the command, its operands before the cursor, and the option whose value this word is, as
+ *   after `--output`; undefined after `--`, where nothing is an option or a command
+ */
+function findPosition(wordsBefore: readonly string[], program: Command) {
   let command = program
   const operands: string[] = []
   let pendingOption: Option | undefined

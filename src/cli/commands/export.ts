@@ -93,24 +93,13 @@ function assertDocumentFormat(output: string): void {
   parseChoice('--output', output, formatNames, hint)
 }
 
-/** The file of an export. If it exists, it may be replaced. */
-interface ExportFile {
-  path: string
-  /** The name for messages, as it was given. */
-  name: string
-  format: FileFormat
-}
-
 /**
  * Checks a file before the store is opened, because a person may take long to answer.
  *
+ * @returns its path, its name for messages, and its format. If it exists, it may be replaced.
  * @throws {PlantsError} `usage` for a file that must not be replaced, or an unknown format
  */
-async function prepareFile(
-  name: string,
-  options: ExportOptions,
-  context: CommandContext,
-): Promise<ExportFile> {
+async function prepareFile(name: string, options: ExportOptions, context: CommandContext) {
   const { chooseFileFormat, explainOtherEnding } = await import('../../export/export-file.js')
   const path = context.io.resolvePath(name)
   const oldStats = readOldStats(path)

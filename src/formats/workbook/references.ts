@@ -4,13 +4,6 @@
 export const maxRows = 1_048_576
 export const maxColumns = 16_384
 
-/** Rows count from 1 on, as in a reference, and columns from 0 on. */
-interface Range {
-  firstColumn: number
-  lastColumn: number
-  lastRow: number
-}
-
 /** Converts the letters of a column to its number from 0 on: `A` is 0, and `AB` is 27. */
 export function parseColumn(letters: string): number {
   let column = 0
@@ -29,8 +22,13 @@ function formatColumn(column: number): string {
   return column < 26 ? letter : formatColumn(Math.floor(column / 26) - 1) + letter
 }
 
-/** @returns undefined for a text that is not a range */
-export function parseRange(reference: string): Range | undefined {
+/**
+ * Parses the reference of a range. Its rows count from 1 on, and the columns of the result from 0
+ * on.
+ *
+ * @returns undefined for a text that is not a range
+ */
+export function parseRange(reference: string) {
   const parts = /^([A-Z]{1,3})(\d{1,7}):([A-Z]{1,3})(\d{1,7})$/.exec(reference)
   if (!parts) return undefined
   const [, firstColumn = '', , lastColumn = '', lastRow] = parts
