@@ -41,14 +41,6 @@ export const errorKinds = {
 
 export type ErrorKind = keyof typeof errorKinds
 
-export function getErrorValue(kind: ErrorKind): number {
-  return errorKinds[kind].error
-}
-
-export function getExitCode(kind: ErrorKind): number {
-  return errorKinds[kind].exitCode
-}
-
 type Details = Partial<
   Pick<
     PlantsError,
@@ -104,7 +96,7 @@ export class PlantsError extends Error {
   }
 
   get exitCode(): number {
-    return getExitCode(this.kind)
+    return errorKinds[this.kind].exitCode
   }
 
   /** Whether the same call, unchanged, can succeed later. */

@@ -5,7 +5,7 @@
  * when it occurs, and the worst error decides the exit code.
  */
 
-import { assertDefined, getExitCode, PlantsError } from '../errors.js'
+import { assertDefined, errorKinds, PlantsError } from '../errors.js'
 import {
   addKeptHint,
   createStyle,
@@ -184,7 +184,7 @@ function findProblems(page: readonly PlantResult[], ignoresMissing: boolean): Pr
     const { problem } = result
     const { kind, message, hint } = problem
     // A failure that concerns one plant has the exit code 1.
-    const isOfService = getExitCode(kind) > 1
+    const isOfService = errorKinds[kind].exitCode > 1
     problems.set(isOfService ? JSON.stringify([kind, message, hint]) : problem, problem)
   }
   return [...problems.values()].filter(({ kind }) => !ignoresMissing || kind !== 'notFound')

@@ -1,4 +1,4 @@
-import { assertDefined, type ErrorKind, getErrorValue, PlantsError } from '../errors.js'
+import { assertDefined, type ErrorKind, errorKinds, PlantsError } from '../errors.js'
 import {
   haveEqualNameAndTag,
   type NewPlant,
@@ -78,7 +78,7 @@ export type Problem = Pick<PlantsError, 'kind' | 'error' | 'message' | 'mayBeOwn
 }
 
 export function createProblem(kind: ErrorKind, message: string, hint?: string): Problem {
-  return { kind, error: getErrorValue(kind), message, hint }
+  return { kind, error: errorKinds[kind].error, message, hint }
 }
 
 export function toError(problem: Problem): PlantsError {

@@ -4,7 +4,7 @@
  */
 import type { Argument, Option } from 'commander'
 import { getSetting, settingNames } from '../../config/setting-table.js'
-import { type ErrorKind, errorKinds, getErrorValue, getExitCode } from '../../errors.js'
+import { type ErrorKind, errorKinds } from '../../errors.js'
 import type { PlantsCommand } from '../command.js'
 import { getCommandPath } from '../command-names.js'
 
@@ -70,8 +70,8 @@ const exitCodes = {
 export function describeProgram(program: PlantsCommand): object {
   const kinds = (Object.keys(errorKinds) as ErrorKind[]).map((kind) => ({
     kind,
-    error: getErrorValue(kind),
-    exitCode: getExitCode(kind),
+    error: errorKinds[kind].error,
+    exitCode: errorKinds[kind].exitCode,
     retryable: 'isRetryable' in errorKinds[kind],
   }))
   return { ...describeCommand(program), results, variables, errors, exitCodes, errorKinds: kinds }

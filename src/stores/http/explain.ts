@@ -4,7 +4,7 @@
  * whether a request is repeated.
  */
 import { isUtf8 } from 'node:buffer'
-import { type Explanation, getExitCode, getSystemCode, PlantsError } from '../../errors.js'
+import { type Explanation, errorKinds, getSystemCode, PlantsError } from '../../errors.js'
 import { isJsonType } from '../../plant/json.js'
 import type { ErrorBody } from '../../plant/plant.js'
 import { isTimeout } from '../../platform/runtime.js'
@@ -170,7 +170,7 @@ export function explainResponse(
   const retryAfterMs = hasDelay ? Number(retryAfter) * 1000 : undefined
   const tokenHint = kind === 'unauthorized' ? service.access.tokenHint : undefined
   // Only a rejection has the value of the service.
-  const isRejection = getExitCode(kind) < getExitCode('unavailable')
+  const isRejection = errorKinds[kind].exitCode < errorKinds.unavailable.exitCode
   const delay = retryAfterMs ? ` (Retry-After: ${retryAfter} s)` : ''
   const error = new PlantsError(kind, message + delay, {
     status,
