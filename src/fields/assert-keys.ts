@@ -6,7 +6,7 @@
 import { createInputError } from '../errors.js'
 import { foldLabel, listNames } from '../formats/names.js'
 import { type Cells, type FormatOptions, type JsonValue, maxHeadRows } from '../formats/reader.js'
-import { isObject, parseJson } from '../plant/json.js'
+import { isObject, NumberLiteral, parseJson } from '../plant/json.js'
 import { isCalledName } from './guess-columns.js'
 import { type AmbiguousKeys, KeyFinder } from './keys.js'
 import { ColumnsError, createMissingFieldsError, type Sample } from './missing-fields.js'
@@ -108,15 +108,16 @@ function readFirst(value: unknown): unknown {
   return Array.isArray(value) ? value[0] : undefined
 }
 
+/** Whether a value is an object or an array. An id that is no integer is parsed to a literal. */
 function isNesting(value: unknown): boolean {
-  return isObject(value) || Array.isArray(value)
+  return Array.isArray(value) || (isObject(value) && !(value instanceof NumberLiteral))
 }
 
 /** Whether the fields of a plant must be deeper in an object, as in GeoJSON and ArcGIS. */
 function hasDeeperFields(record: unknown): boolean {
   const members = isObject(record) ? Object.entries(record) : []
   const hasName = members.some(([key, value]) => !isNesting(value) && isCalledName(key))
-  return !hasName && members.some(([, value]) => isObject(value))
+  return !hasName && members.some(([, value]) => isNesting(value) && !Array.isArray(value))
 }
 
 /** Reads the first objects as rows, below a row of their keys that can have fields. */
@@ -135,5 +136,6 @@ function readObjectRows(values: readonly JsonValue[]): Cells[] {
 }
 
 function formatScalar(value: unknown): string | undefined {
+  if (value instanceof NumberLiteral) return value.source
   return value === null || value === undefined ? undefined : String(value)
 }

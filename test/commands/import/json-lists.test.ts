@@ -95,6 +95,12 @@ test('--key of records that hold objects names the page', async () => {
   expect([code, err]).toEqual([2, expect.stringContaining(`\n  ${page}\n`)])
 })
 
+test('an id with decimals is no object', async () => {
+  user.write('list.json', '{"id":1.5,"kind":"Fern"}\n'.repeat(2))
+  const { err } = await user.import('list.json')
+  expect(err).toContain('keys: "id", "kind"\n')
+})
+
 test('no key that holds objects or lists is proposed', async () => {
   user.write('list.json', '{"nr":1,"bed":{"x":1},"plants":["a"],"plant":"Fern"}\n'.repeat(2))
   const { err } = await user.import('list.json')
