@@ -49,10 +49,11 @@ function wrap(text: string, width: number): string[] {
 
 const gap = '  '
 
-/** Formats a table with wrapped cells. */
+/** Formats a table with wrapped cells or, where its columns would be too narrow, its records. */
 function formatTable(source: string, width: number): string {
   const [titles = [], , ...rows] = source.split('\n').map(splitCells)
   const widths = fitColumns([titles, ...rows], width)
+  if (widths === undefined) return rows.map((row) => formatRecord(titles, row, width)).join('\n\n')
   const rule = widths.map((columns) => '-'.repeat(columns))
   return [titles, rule, ...rows].map((row) => formatRow(row, widths)).join('\n')
 }
@@ -64,21 +65,23 @@ function splitCells(row: string): string[] {
 
 /**
  * Narrows the widest columns to the same width until a row fits. No column becomes narrower than
- * its longest word, and none of the widest narrower than 16. So a terminal with less than 72
- * columns wraps the rows of some tables.
+ * its longest word, and none of the widest narrower than 16.
+ *
+ * @returns undefined if no row fits
  */
-function fitColumns(rows: readonly string[][], width: number): number[] {
+function fitColumns(rows: readonly string[][], width: number): number[] | undefined {
   const measure = (getWidth: (cell: string) => number) =>
     (rows[0] ?? []).map((_, column) => Math.max(...rows.map((row) => getWidth(row[column] ?? ''))))
   const fullWidths = measure((cell) => cell.length)
   const wordWidths = measure((cell) => Math.max(...cell.split(' ').map(({ length }) => length)))
-  const capWidths = (cap: number) =>
-    fullWidths.map((full, column) => Math.max(Math.min(full, cap), wordWidths[column] ?? 0))
-  const isTooWide = (widths: readonly number[]) =>
-    widths.reduce((sum, columns) => sum + columns + gap.length, -gap.length) > width
-  let cap = width
-  while (cap > 16 && isTooWide(capWidths(cap))) cap -= 1
-  return capWidths(cap)
+  for (let cap = width; cap >= 16; cap -= 1) {
+    const widths = fullWidths.map((full, column) =>
+      Math.max(Math.min(full, cap), wordWidths[column] ?? 0),
+    )
+    const total = widths.reduce((sum, columns) => sum + columns, gap.length * (widths.length - 1))
+    if (total <= width) return widths
+  }
+  return undefined
 }
 
 function formatRow(row: readonly string[], widths: readonly number[]): string {
@@ -88,4 +91,13 @@ function formatRow(row: readonly string[], widths: readonly number[]): string {
     cells.map((cell, column) => (cell[index] ?? '').padEnd(widths[column] ?? 0)).join(gap),
   )
   return lines.map((line) => line.trimEnd()).join('\n')
+}
+
+/** Formats a row as its first cell, and below it the others with their titles. */
+function formatRecord(titles: readonly string[], row: readonly string[], width: number): string {
+  const [name = '', ...cells] = row
+  const lines = cells.flatMap((cell, index) =>
+    cell === '' ? [] : wrap(`${titles[index + 1]}: ${cell}`, width - gap.length),
+  )
+  return [...wrap(name, width), ...lines.map((line) => gap + line)].join('\n')
 }

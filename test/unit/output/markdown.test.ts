@@ -67,3 +67,18 @@ id       a number of up to nineteen
          digits
 `)
 })
+
+test('a table whose columns would be too narrow is a list of its records', () => {
+  const table = `| name | a | b |
+|---|---|---|
+| id | a number of up to nineteen digits | |
+| tag | | a text |
+`
+  expect(formatMarkdown(table, 28, formatLink)).toBe(`id
+  a: a number of up to
+  nineteen digits
+
+tag
+  b: a text
+`)
+})
