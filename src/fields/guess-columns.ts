@@ -12,7 +12,7 @@ import { type Column, isInteger } from './sample.js'
  */
 export const columnWords = {
   id: [
-    ...'id nr no n number code numero numer cislo № номер 番号 编号 編號 번호'.split(' '),
+    ...'id objectid nr no n number code numer cislo № номер 番号 编号 編號 번호'.split(' '),
     ...'lp num stt szam αριθμόσ מספר رقم क्रमांक ลำดับ'.split(' '),
   ],
   name: [
@@ -21,9 +21,10 @@ export const columnWords = {
   ],
   species: 'species espec common latin scientific botani'.split(' '),
   genus: 'genus gattung genre genero genere'.split(' '),
+  epithet: 'spec art'.split(' '),
   tag: [
     ...'tag family familie standort famille lieu familia ubicacion famiglia'.split(' '),
-    ...'bed beet location place emplacement street'.split(' '),
+    ...'bed beet location place'.split(' '),
     ...'rodzina miejsce hely место семейство місце родина'.split(' '),
     ...'celed θέση المكان מקום 科 場所 位置 위치 과'.split(' '),
   ],
@@ -100,15 +101,33 @@ export function isGenusColumn(
 }
 
 /**
- * Finds the column of the epithets, which begin with a small letter. Tags may do so, too, so without
- * a header, half of the epithets must be different words with a Latin ending.
+ * Finds the column of the epithets: one that is called a species, of whose values at least half begin
+ * with a small letter, or else one whose values look like Latin epithets.
  */
 export function guessRestOfName(columns: readonly Column[]): Column | undefined {
-  return columns.find(({ name, values }) => {
-    const latinWords = new Set(values.filter((value) => /(?:[ai]|us|um|is|ae|ns|se)$/.test(value)))
-    const isLatin = name !== '' || latinWords.size * 2 >= values.length
-    return values.length > 0 && isLatin && values.every((value) => /^[\p{Ll}×]/u.test(value))
-  })
+  return (
+    columns.find(
+      ({ name, values }) =>
+        rateName(name, columnWords.epithet) > 0 && hasShare(values, 0.5, smallLetter),
+    ) ?? columns.find(looksLikeEpithets)
+  )
+}
+
+/**
+ * Types and paths begin with a small letter, too, so half of the values must have a Latin ending.
+ * Without a header, these must be different, because tags may be Latin.
+ */
+function looksLikeEpithets({ name, values }: Column): boolean {
+  const words = name === '' ? [...new Set(values)] : values
+  const endings = words.filter((word) => /(?:[ai]|us|um|is|ae|ns|se)$/.test(word))
+  return hasShare(values, 1, smallLetter) && endings.length * 2 >= values.length
+}
+
+const smallLetter = /^[\p{Ll}×]/u
+
+function hasShare(values: readonly string[], share: number, pattern: RegExp): boolean {
+  const matchingValues = values.filter((value) => pattern.test(value))
+  return values.length > 0 && matchingValues.length >= share * values.length
 }
 
 /**
@@ -168,10 +187,16 @@ function countDistinctTexts({ values }: Pick<Column, 'values'>): number {
   return new Set(values.filter((value) => /\p{L}/u.test(value))).size
 }
 
-/** Counts the strings that may be names. A single word with digits is a code, a pot or a date. */
+/**
+ * Counts the strings that may be names. A single word with digits is a code, a pot or a date, and a
+ * long text is a description.
+ */
 function countDistinctNames({ values }: Column): number {
-  return countDistinctTexts({ values: values.filter((value) => !/^\S*\d\S*$/.test(value)) })
+  const isName = (value: string) => !/^\S*\d\S*$/.test(value) && value.length <= maxNameLength
+  return countDistinctTexts({ values: values.filter(isName) })
 }
+
+const maxNameLength = 100
 
 function findByWords(columns: readonly Column[], words: readonly string[]): Column | undefined {
   const scores = columns.map(({ name }) => rateName(name, words))

@@ -73,6 +73,11 @@ test('a column whose values repeat is not the name before one whose values diffe
   const trees = ['Acer;Main St', 'Acer;Oak St', 'Acer;Elm St']
   expect(guessNameColumn(columnsOf('Species;Road name', ...trees))?.number).toBe(1)
   expect(guessNameColumn(columnsOf('Plant type;Height', 'Tree;5', 'Tree;6'))?.number).toBe(1)
+  const notes = [
+    'Fern;It likes shade and '.padEnd(120, 'a'),
+    'Fern;It likes sun and '.padEnd(120, 'b'),
+  ]
+  expect(guessNameColumn(columnsOf('X;Text', ...notes))?.number).toBe(1)
 })
 
 test('without a header, only the first column is proposed as the id', () => {
@@ -126,6 +131,13 @@ test('the rest of a name is in the column of the epithets, which begin with smal
   const columns = columnsOf('Family;Cultivar;Art', 'Rosaceae;Maxima;alba', ';;× hybrida')
   expect(guessRestOfName(columns)?.number).toBe(3)
   expect(guessRestOfName(columns.slice(0, 2))).toBeUndefined()
+  const trees = columnsOf(
+    'Genus;Type;Image;Species',
+    'Acer;small tree;a/b.jpg;rubrum',
+    'Ilex;;;Ilex',
+  )
+  expect(guessRestOfName(trees)?.number).toBe(4)
+  expect(guessRestOfName(trees.slice(0, 3))).toBeUndefined()
 })
 
 test('the dialogue knows at most 85 names of columns', () => {
