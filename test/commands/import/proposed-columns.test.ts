@@ -108,3 +108,23 @@ test('the note about a guessed header names --columns with a place for each cell
   const { err } = await user.import('list.csv --map name=1,tag=2 --by-name --dry-run')
   expect(err).toContain('use --columns name,tag, instead of --map')
 })
+
+test('each record of a list without ids is a plant, however often its name occurs', async () => {
+  const user = new ImportSandbox()
+  user.write('list.csv', 'Name,Family\nOak,Fagaceae\nFern,Poly\nOak,Fagaceae?\nMoss,Bryaceae\n')
+  const { err } = await user.import('list.csv')
+  const options = readOptions(err)
+  expect(options).toEqual(['--map', 'tag=Family', '--by-name'])
+  expect(await user.import(['list.csv', ...options])).toMatchObject({ code: 0, created: 4 })
+  expect(await user.import(['list.csv', ...options])).toMatchObject({ code: 0, skipped: 4 })
+})
+
+test('a name that occurs twice does not reject the next month of a list without ids', async () => {
+  const user = new ImportSandbox()
+  const options = '--map tag=Family --by-name'
+  user.write('list.csv', 'Name,Family\nFern,Poly\nMoss,Bry\nAloe,Asph\nFern,Poly\n')
+  expect(await user.import(`list.csv ${options}`)).toMatchObject({ code: 0, created: 4 })
+  user.write('list.csv', 'Name,Family\nAsh,Ole\nAloe,Asph\nFern,Poly\nMoss,Bry\nFern,Poly\n')
+  const result = await user.import(`list.csv ${options}`)
+  expect(result).toMatchObject({ code: 0, created: 1, skipped: 4 })
+})
