@@ -15,7 +15,7 @@ const otherAnswers: Readonly<Record<OtherAnswer, string>> = {
   noTag: 'No tag',
   noRest: 'No other column',
   byName: 'My list has no ids',
-  firstRow: 'The first row is a plant already',
+  firstRow: 'The first row is already a plant',
 }
 
 export function askForColumn(

@@ -115,7 +115,7 @@ function createProgram(
   const findWidth = () => Math.min(io.stdout.isTerminal ? (io.stdout.columns ?? 80) : 80, 80)
   return (
     new PlantsCommand('plants', io, line ?? { argv: [] })
-      .description('Keep lists of plants in a file, in PostgreSQL or at a service.')
+      .description('Keep lists of plants in a file, in PostgreSQL or on a service.')
       .usage('<command> [options]')
       // Otherwise the program would take `-s` in `create --name -s` for its own option.
       .enablePositionalOptions()

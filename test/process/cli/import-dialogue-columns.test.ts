@@ -12,7 +12,7 @@ test.each<[what: string, content: string, turns: [string, string][], plants: obj
     '31;x;Rosa;;Bed\n32;y;Salvia;;\n',
     [
       ['the name?', enter],
-      ['The first row is a plant already', ''],
+      ['The first row is already a plant', ''],
       ['the name?', down + enter],
       ['the id?', enter],
       ['the tag?', down.repeat(3) + enter],

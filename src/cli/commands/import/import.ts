@@ -60,7 +60,7 @@ export function define(command: PlantsCommand): void {
     )
     .option(
       '--atomic',
-      'import all plants or none; other programs cannot write to the store meanwhile',
+      'import all plants or none; until it ends, other programs cannot write to the store',
     )
   addReadingOptions(command)
   addRetry(command.optionsGroup('Running:'))
