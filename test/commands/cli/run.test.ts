@@ -16,7 +16,7 @@ test.each(['--help', '-h', ''])(
     const lines = out.split('\n')
     expect({ code, err, sentence: lines[0] }).toEqual({
       ...{ code: 0, err: '' },
-      sentence: 'Keep lists of plants in a file, in PostgreSQL or at a service.',
+      sentence: 'Keep lists of plants in a file, in PostgreSQL or on a service.',
     })
     expect(lines.length, 'lines of a screen').toBeLessThanOrEqual(52)
     expect(Math.max(...lines.map((line) => line.length))).toBeLessThanOrEqual(80)
