@@ -1,7 +1,7 @@
 import { execFileSync } from 'node:child_process'
 import { generateKeyPairSync } from 'node:crypto'
 import { once } from 'node:events'
-import { chmodSync, chownSync, readdirSync, writeFileSync } from 'node:fs'
+import { chmodSync, chownSync, readdirSync, statSync, writeFileSync } from 'node:fs'
 import { type AddressInfo, createServer } from 'node:net'
 import { networkInterfaces } from 'node:os'
 import { join } from 'node:path'
@@ -9,6 +9,7 @@ import { beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest'
 import { createCertificate, hasOpenssl } from '../helpers/sandbox/certificates.js'
 import type { RunOptions } from '../helpers/sandbox/run.js'
 import { isWindows, parseObjects, Sandbox } from '../helpers/sandbox/sandbox.js'
+import { openDatabase } from '../helpers/sandbox/sqlite-file.js'
 import { closedPort } from '../helpers/scripted-server/scripted-server.js'
 
 const env = { PLANTS_SERVE_TOKEN: 's3cret-token-of-a-service' }
@@ -74,6 +75,15 @@ describe('a store that does not exist', () => {
         hint: expect.stringContaining('plants tokens create'),
       })
     expect(readdirSync(user.home)).toEqual([])
+  })
+
+  test('is not created in a SQLite file without tables', async () => {
+    const path = join(user.home, 'a.db')
+    openDatabase(path).exec('PRAGMA user_version = 0; VACUUM')
+    const size = statSync(path).size
+    const message = `There is no store at ${path}`
+    expect(await failureOf(['--store', 'a.db'], { env: {} })).toMatchObject({ code: 4, message })
+    expect([size > 0, statSync(path).size]).toEqual([true, size])
   })
 
   test('is created for tokens from elsewhere, and the log says so once', async () => {

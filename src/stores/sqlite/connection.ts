@@ -15,7 +15,7 @@ import {
 } from '../../platform/sqlite.js'
 import type { OpenContext, Purpose } from '../store-kind.js'
 import { createClosedError, createUnusableStoreError, explainSqliteError } from './explain.js'
-import { assertOrdinaryTables, createTablesIfMissing, isStore } from './schema.js'
+import { assertOrdinaryTables, isStore, prepareTables } from './schema.js'
 import {
   assertNoSuperJournal,
   chooseMode,
@@ -137,7 +137,8 @@ export class Connection {
       const { db, isReadOnly } = connection
       const hasStore = await connection.retryWhileLocked(() => {
         db.exec(pragmas)
-        if (purpose !== 'read') createTablesIfMissing(db, path, { isReadOnly })
+        if (purpose !== 'read')
+          prepareTables(db, path, { isReadOnly, mayCreate: mayCreate(purpose) })
         const isFilled = isStore(db, path)
         if (isFilled) assertOrdinaryTables(db, path, 'main')
         return isFilled

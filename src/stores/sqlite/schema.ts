@@ -79,17 +79,17 @@ export function assertVersion(version: bigint | undefined, path: string): void {
 }
 
 /**
- * Creates the tables of an empty file. Another process may do the same at the same time, so the
- * file is examined again under the lock. A store that exists gets a write-ahead log, because a
- * store that was a backup has none.
+ * Creates the tables of a file without a store, if it may. Another process may do the same at the
+ * same time, so the file is examined again under the lock. A store that exists gets a write-ahead
+ * log, because a store that was a backup has none.
  */
-export function createTablesIfMissing(
+export function prepareTables(
   db: Database,
   path: string,
-  { isReadOnly }: { isReadOnly: boolean },
+  { isReadOnly, mayCreate }: { isReadOnly: boolean; mayCreate: boolean },
 ): void {
   const exists = isStore(db, path)
-  if (exists && isReadOnly) return
+  if (exists ? isReadOnly : !mayCreate) return
   db.exec('PRAGMA journal_mode = WAL')
   if (exists) return
   db.exec('BEGIN IMMEDIATE')
