@@ -97,8 +97,7 @@ export async function buildProgram(
     const { group, summary, aliases = [] } = listedCommand
     const command = program.command(name).summary(summary).aliases(aliases).helpGroup(group)
     // The help of the program needs no more than this, so the file of a command is loaded only if
-    // the line mentions the command. A value such as `--name list` may load a file that is not
-    // used.
+    // the line mentions the command.
     if (!line || mentionsCommand(line.argv, name, aliases))
       await defineCommand(command, listedCommand)
   }

@@ -40,7 +40,7 @@ export class Writer {
   readonly #applier: SqliteChangeApplier
   readonly #filesHaveTheirNames: () => boolean
   #isWal = false
-  /** In a service, its admission and the limit of connections bound these. */
+  /** In a service, the limits of connections and of bodies bound these. */
   #pendingWrites: PendingWrite[] = []
   /** Settles when the latest transaction has ended. It never rejects. */
   #previousTransaction: Promise<unknown> = Promise.resolve()
