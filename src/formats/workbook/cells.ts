@@ -41,9 +41,9 @@ export interface RawCell {
 export function readCell(raw: RawCell, context: CellContext): Cell {
   const { type, value } = raw
   if (raw.hasFormula && !hasSavedValue(raw)) return unsavedFormula
-  if (type === 'inlineStr') return readString(raw.inlineString ?? value)
-  if (raw.inlineString !== undefined)
-    throw new DamageError('a cell with an inline string has another type')
+  if (type === 'inlineStr' ? value : raw.inlineString !== undefined)
+    throw new DamageError('the content of a cell does not fit its type')
+  if (type === 'inlineStr') return readString(raw.inlineString)
   if (type === 'str') return readString(value)
   const trimmedValue = value?.trim()
   if (type === 'e') return readError(trimmedValue ?? '')

@@ -32,9 +32,7 @@ export class RowReader extends RowBuilder implements ElementHandler {
 
   openElement(name: string, attributes: Attributes): void {
     if (name === 'sheetData') this.#isInData = true
-    // A sheet, a row or a cell may have an extension. In a value or a string, it is damage.
-    else if (this.#ignoredDepth > 0 || (name === 'extLst' && !this.#openContent))
-      this.#ignoredDepth += 1
+    else if (this.#ignoredDepth > 0 || name === 'extLst') this.#ignoredDepth += 1
     else if (this.#cell) this.#openInCell(name, this.#cell)
     else if (name === 'c' && this.row) this.#openCell(attributes)
     else if (name === 'row' && this.#isInData) this.#openRow(attributes['r'])
@@ -62,7 +60,6 @@ export class RowReader extends RowBuilder implements ElementHandler {
 
   /** @param reference the number of the row; a row without one follows the row before it */
   #openRow(reference: string | undefined): void {
-    if (this.row) throw new DamageError(`row ${this.rowNumber} contains another row`)
     const rowNumber = reference === undefined ? this.rowNumber + 1 : Number(reference)
     if (rowNumber > maxRows) throw new DamageError(`it has more than ${maxRows} rows`)
     if (!Number.isInteger(rowNumber) || rowNumber < 1 || this.#rowNumbers.has(rowNumber))
@@ -93,7 +90,6 @@ export class RowReader extends RowBuilder implements ElementHandler {
 
   #openInCell(name: string, cell: RawCell): void {
     if (this.#openContent === 'inlineString') this.#inlineString.openElement(name)
-    else if (this.#openContent === 'value') throw new DamageError('a cell value contains elements')
     else if (name === 'f') cell.hasFormula = true
     else if (name === 'v') this.#openValue(cell)
     else if (name === 'is') this.#openInlineString(cell)

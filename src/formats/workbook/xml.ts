@@ -12,7 +12,7 @@ export type Attributes = Readonly<Record<string, string>>
 
 /** Receives the elements of a part. */
 export interface ElementHandler {
-  /** Unless it is set, the names come without their prefix: `row` for `x:row`. */
+  /** Unless it is set, the names come without the prefix of the root element: `row` for `x:row`. */
   readonly keepsPrefixes?: true
   openElement(name: string, attributes: Attributes): void
   addText?(text: string): void
@@ -52,8 +52,14 @@ class PartParser {
   readonly #path: string
   readonly #handler: ElementHandler
   readonly #parser = new SaxesParser({ position: false })
-  /** How many elements are open. */
-  #depth = 0
+  /** The names of the open elements. */
+  readonly #openNames: string[] = []
+  /** The name of the element that was closed last, if no other one was opened after it. */
+  #closedName = ''
+  /** The prefix of the root element, with its colon. */
+  #prefix: string | undefined
+  /** The default namespace of the root element. */
+  #namespace: string | undefined
   /** How many UTF-16 units were written to saxes. */
   #fedLength = 0
   /** How many UTF-16 units saxes had read when it last called a handler. */
@@ -81,18 +87,37 @@ class PartParser {
 
   #listenForTags(): void {
     const handler = this.#handler
-    const toName = (name: string) => (handler.keepsPrefixes ? name : removePrefix(name))
-    this.#parser.on('opentag', ({ name, attributes }) => {
-      this.#depth += 1
-      if (this.#depth > maxDepth) throw new DamageError(`${this.#path} is nested too deeply`)
-      handler.openElement(toName(name), attributes)
+    this.#parser.on('opentag', ({ name: fullName, attributes }) => {
+      const name = this.#removePrefix(fullName)
+      this.#checkPlace(name, attributes)
+      this.#openNames.push(name)
+      this.#closedName = ''
+      if (this.#openNames.length > maxDepth)
+        throw new DamageError(`${this.#path} is nested too deeply`)
+      handler.openElement(name, attributes)
       this.#lastEventPosition = this.#parser.position
     })
-    this.#parser.on('closetag', ({ name }) => {
-      this.#depth -= 1
-      handler.closeElement?.(toName(name))
+    this.#parser.on('closetag', () => {
+      this.#closedName = this.#openNames.pop() ?? ''
+      handler.closeElement?.(this.#closedName)
       this.#lastEventPosition = this.#parser.position
     })
+  }
+
+  /** Elements with another prefix keep it, because they are not those of the same name. */
+  #removePrefix(name: string): string {
+    this.#prefix ??= this.#handler.keepsPrefixes ? '' : name.slice(0, name.indexOf(':') + 1)
+    return name.startsWith(this.#prefix) ? name.slice(this.#prefix.length) : name
+  }
+
+  /** Rejects an element that one spreadsheet reads, and another one skips or reads otherwise. */
+  #checkPlace(name: string, { xmlns: namespace = this.#namespace ?? '' }: Attributes): void {
+    this.#namespace ??= namespace
+    const parent = this.#openNames.at(-1) ?? ''
+    const names = contents.get(parent)
+    const isForeign = names !== undefined && (!names.has(name) || namespace !== this.#namespace)
+    if (!isForeign && !(singles.has(name) && name === this.#closedName)) return
+    throw new DamageError(`${this.#path} has a misplaced element ${name} in ${parent}`)
   }
 
   #listenForTexts(): void {
@@ -136,9 +161,26 @@ async function* decodePart(blocks: AsyncIterable<Buffer>, path: string): AsyncGe
   yield decode()
 }
 
-function removePrefix(name: string): string {
-  return name.slice(name.indexOf(':') + 1)
-}
+/** What the elements with the content of a workbook contain (ECMA-376 part 1, 18.3, 18.4, 18.8). */
+const contents = new Map([
+  ['Relationships', new Set(['Relationship'])],
+  ['cellXfs', new Set(['xf'])],
+  ['xf', new Set(['alignment', 'protection', 'extLst'])],
+  ['sheetData', new Set(['row'])],
+  ['row', new Set(['c', 'extLst'])],
+  ['c', new Set(['f', 'v', 'is', 'extLst'])],
+  ['f', new Set()],
+  ['v', new Set()],
+  ['sst', new Set(['si'])],
+  ['si', new Set(['t', 'r', 'rPh', 'phoneticPr'])],
+  ['is', new Set(['t', 'r', 'rPh', 'phoneticPr'])],
+  ['r', new Set(['rPr', 't'])],
+  ['rPh', new Set(['t'])],
+  ['t', new Set()],
+])
+
+/** Elements that do not occur twice in one place. */
+const singles = new Set(['t', 'v', 'is', 'workbookPr'])
 
 /** The parts that Excel writes are nested at most ten deep. */
 const maxDepth = 100

@@ -8,6 +8,7 @@ import {
   buildRows,
   buildSheetWorkbook,
   buildWorkbook,
+  plantHeader,
   sampleSharedStrings,
   sampleStyles,
 } from '../../helpers/sandbox/workbook.js'
@@ -316,11 +317,13 @@ test('comments, CDATA, namespaces and white space between elements do not change
     plain.replaceAll('<row>', '<row><!-- -->'),
     plain.replaceAll('<c ', '<c  ').replaceAll('<row>', '<row/><row >'),
     plain.replaceAll('<t>', '<t><![CDATA[').replaceAll('</t>', ']]></t>'),
-    plain.replaceAll(/<(\/?)(row|c|is|t)\b/g, '<$1x:$2'),
   ]
-  for (const sheet of [plain, ...variants]) {
+  const part = `<worksheet><sheetData>${plantHeader}${plain}</sheetData></worksheet>`
+  const prefixedPart = Buffer.from(part.replaceAll(/<(\/?)/g, '<$1x:'))
+  const workbooks = [plain, ...variants].map((rows) => buildPlantWorkbook(rows))
+  for (const workbook of [...workbooks, buildSheetWorkbook(prefixedPart)]) {
     sandbox = new ImportSandbox()
-    expect(await sandbox.import('', buildPlantWorkbook(sheet))).toEqual({
+    expect(await sandbox.import('', workbook)).toEqual({
       code: 0,
       created: 2,
       err: '',

@@ -34,6 +34,11 @@ function buildSharedRow(index: string): string {
   return `<row><c><v>1</v></c><c t="s">${index}</c></row>`
 }
 
+/** Builds a workbook with a cell that has an inline string with this content. */
+function buildInlineWorkbook(content: string): Buffer {
+  return buildPlantWorkbook(`<row><c><v>1</v></c><c t="inlineStr"><is>${content}</is></c></row>`)
+}
+
 /** What a damaged or hostile workbook has, and how the message begins if it is another one. */
 interface Damage {
   damage: string
@@ -129,6 +134,34 @@ const damagedXml: Damage[] = [
 ]
 
 const damagedCells: Damage[] = [
+  { damage: 'a text in a text', workbook: buildInlineWorkbook('<t>a<t>b</t></t>') },
+  { damage: 'two texts of a string', workbook: buildInlineWorkbook('<t>a</t><t>b</t>') },
+  { damage: 'two inline strings', workbook: buildInlineWorkbook('<t>a</t></is><is><t>b</t>') },
+  { damage: 'a string in a string', workbook: buildInlineWorkbook('<is><t>a</t></is>') },
+  {
+    damage: 'a text of another namespace',
+    workbook: buildInlineWorkbook('<t xmlns="urn:a">a</t>'),
+  },
+  {
+    damage: 'a text with another prefix',
+    workbook: buildInlineWorkbook('<a:t xmlns:a="urn:a">a</a:t>'),
+  },
+  {
+    damage: 'a value of an inline string',
+    workbook: buildPlantWorkbook('<row><c t="inlineStr"><v>1</v></c></row>'),
+  },
+  {
+    damage: 'a cell in a cell',
+    workbook: buildPlantWorkbook('<row><c><c><v>1</v></c></c></row>'),
+  },
+  {
+    damage: 'a shared string in a shared string',
+    workbook: buildPlantWorkbook(fern, { sharedStrings: '<si><si><t>a</t></si></si>' }),
+  },
+  {
+    damage: 'a format in a format',
+    workbook: buildPlantWorkbook(fern, { styles: '<cellXfs><xf><xf/></xf></cellXfs>' }),
+  },
   {
     damage: 'too many cells in a row',
     workbook: buildPlantWorkbook(`<row>${'<c/>'.repeat(16_385)}</row>`),

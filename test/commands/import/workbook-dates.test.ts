@@ -122,8 +122,10 @@ test.each([
   },
 )
 
-test('a workbook is damaged if its calendar is neither 1900 nor 1904', async () => {
-  const properties = '<workbookPr date1904="x"/>'
+test.each([
+  { fault: 'neither 1900 nor 1904', properties: '<workbookPr date1904="x"/>' },
+  { fault: 'named twice', properties: '<workbookPr date1904="1"/><workbookPr/>' },
+])('a workbook is damaged if its calendar is $fault', async ({ properties }) => {
   const stdin = buildPlantWorkbook(buildRows(['1', 'Fern']), { properties })
   const result = await sandbox.import('', stdin)
   expect(result).toMatchObject({ code: 2, err: expect.stringContaining('stdin is damaged: ') })
