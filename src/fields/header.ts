@@ -185,10 +185,10 @@ export function readHeader(
   const columns = chooseColumns(findColumns, options, name, sample)
   const unreadNames = findUnreadNames(names, columns, options)
   const line = head[row]?.line
-  // A rejects file always begins with its header.
   // A header with a number, or with one cell that `--map` names, is most likely the first plant.
   const isLikePlant = names.length === 1 || mayBePlant(rows[row])
   const isGuess = source === 'numbers' || (options.map.name && isLikePlant)
+  // A rejects file always begins with its header.
   const guessedLine = isGuess && !names.some(isRejectsName) ? line : undefined
   return { names, columns, unreadNames, line, guessedLine, rowsAbove: countRowsAbove(row, rows) }
 }
@@ -211,15 +211,10 @@ function createHeaderError(
   const names = givenNames ?? readNames(rows[row])
   const missingNames = findMissingColumns(names, findMappedNumbers(rows, row, options), options)
   const source = { name, sample, sheet: workbook?.sheet, sheets: workbook?.sheets }
-  const line = givenNames ? undefined : head[row]?.line
-  const ownRows = givenNames ? [givenNames] : rows
-  const headerRow = givenNames ? 0 : row
-  return createMissingFieldsError(missingNames, options, {
-    ...source,
-    rows: ownRows,
-    headerRow,
-    line,
-  })
+  const ownHeader = givenNames
+    ? { rows: [givenNames], headerRow: 0 }
+    : { rows, headerRow: row, line: head[row]?.line }
+  return createMissingFieldsError(missingNames, options, { ...source, ...ownHeader })
 }
 
 /** @throws {PlantsError} `input` if `--columns` cannot be the names of the columns */
