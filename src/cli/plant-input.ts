@@ -131,7 +131,7 @@ const placeholderId = 0n
 
 /**
  * Whether the fields that the options have are valid. `parsePlant` accepts only complete plants, so
- * it gets a valid value in place of each missing field.
+ * it gets a valid value instead of each missing field.
  */
 function areValid({ id, name = '', tag }: OptionFields): boolean {
   const hasNumber = id !== undefined && id !== 'next'

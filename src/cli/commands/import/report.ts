@@ -161,7 +161,7 @@ export class ImportReport {
     const rejected = countRejectedRecords(counts)
     const otherCounts = this.#countOtherPlants()
     const reasons = rejected > 0 ? counts.rejected : undefined
-    // The reasons stand behind the number that they explain.
+    // The reasons follow the number that they explain.
     const numbers = { created, updated, skipped, rejected, reasons, unknown, ...otherCounts }
     const parts = Object.entries(numbers).flatMap(([name, count]) =>
       typeof count === 'number' && (name === 'created' || count > 0)
