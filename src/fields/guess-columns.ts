@@ -131,10 +131,10 @@ function hasShare(values: readonly string[], share: number, pattern: RegExp): bo
 }
 
 /**
- * Finds a column that is called a tag, a family or a place. If there is none, but only one column
- * remains, its strings are short, and it is not called an id, it is this column: a list of three
- * columns most likely has the id, the name and the tag. Without a header, columns of numbers do not
- * count.
+ * Finds a column that is called a tag, a family or a place, or else one of short strings which
+ * repeat, as those of groups do. If only one column remains, and it is not called an id, its strings
+ * may differ: a list of three columns most likely has the id, the name and the tag. Without a
+ * header, columns of numbers do not count.
  */
 export function guessTagColumn(columns: readonly Column[]): Column | undefined {
   const candidates = columns.filter(
@@ -142,9 +142,13 @@ export function guessTagColumn(columns: readonly Column[]): Column | undefined {
   )
   const isOnlyColumn =
     candidates.length === 1 && findByWords(candidates, columnWords.id) === undefined
+  const shortTexts = candidates.filter(hasShortTexts)
+  const groups = shortTexts.filter((column) => isOnlyColumn || hasGroups(column))
+  // The first rows of a sorted list may all have the same group.
   return (
     findByWords(columns, columnWords.tag) ??
-    (isOnlyColumn ? candidates.find(hasShortTexts) : undefined)
+    groups.find(({ values }) => new Set(values).size > 1) ??
+    groups[0]
   )
 }
 
@@ -155,7 +159,11 @@ function hasShortTexts(column: Column): boolean {
   return isShort && countDistinctTexts(column) === new Set(values).size && values.length > 0
 }
 
-const maxTagLength = 40
+const maxTagLength = 60
+
+function hasGroups({ values }: Column): boolean {
+  return new Set(values).size * 2 <= values.length
+}
 
 /**
  * Whether the first row is most likely a plant, and not a header: if it looks like a plant, or if

@@ -59,6 +59,12 @@ test.each<{ title: string; content: string | Uint8Array; file?: string; plants: 
     plants: ['7 Acer rubrum Sapindaceae', '8 Quercus robur Fagaceae'],
   },
   {
+    title: 'a table with a column of groups, which repeat',
+    content:
+      'Plant;Size;Nursery\nFern;9 cm;North\nMoss;5 cm;North\nAloe;2 l;South\nIvy;1 l;South\n',
+    plants: ['1 Fern North', '2 Moss North', '3 Aloe South', '4 Ivy South'],
+  },
+  {
     title: 'a table of names',
     content: 'Fern\nMoss\n',
     plants: ['1 Fern', '2 Moss'],
