@@ -90,11 +90,15 @@ function assertList(
   const lists = Object.entries(firstObject).filter(([, value]) => isObject(readFirst(value)))
   const records = isOutermost ? lists.map(([, list]) => readFirst(list)) : objects
   const isNested = isOutermost && lists.length === 0 && Object.values(firstObject).some(isNesting)
-  if (isNested || records.some(hasDeeperFields))
-    throw createInputError(
-      `${name} is not a list of plants: ${isOutermost ? 'it is an object' : 'its objects hold objects'}`,
-      otherJsonHint,
-    )
+  const deepRecord = isNested ? firstObject : records.find(hasDeeperFields)
+  if (deepRecord) {
+    const reason = isOutermost ? 'it is an object' : 'its objects hold objects'
+    const deepEntries = Object.entries(deepRecord).filter(([, value]) => isNesting(value))
+    const deepKeys = listNames(deepEntries.map(([deepKey]) => deepKey))
+    throw createInputError(`${name} is not a list of plants: ${reason}`, otherJsonHint, undefined, [
+      `keys with objects or lists: ${deepKeys}`,
+    ])
+  }
   if (isOutermost && lists.length > 0)
     throw createInputError(
       `${name} is not a list of plants: it is an object`,
@@ -114,7 +118,7 @@ function isNesting(value: unknown): boolean {
 }
 
 /** Whether the fields of a plant must be deeper in an object, as in GeoJSON and ArcGIS. */
-function hasDeeperFields(record: unknown): boolean {
+function hasDeeperFields(record: unknown): record is object {
   const members = isObject(record) ? Object.entries(record) : []
   const hasName = members.some(([key, value]) => !isNesting(value) && isCalledName(key))
   return !hasName && members.some(([, value]) => isNesting(value) && !Array.isArray(value))

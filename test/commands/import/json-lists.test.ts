@@ -95,6 +95,12 @@ test('--key of records that hold objects names the page', async () => {
   expect([code, err]).toEqual([2, expect.stringContaining(`\n  ${page}\n`)])
 })
 
+test('the error names the keys that hold objects or lists', async () => {
+  user.write('list.json', '{"id":1,"tags":{"species":"Oak"},"bed":"a"}\n'.repeat(2))
+  const { err } = await user.import('list.json')
+  expect(err).toContain('its objects hold objects\n  keys with objects or lists: "tags"\n')
+})
+
 test('an id with decimals is no object', async () => {
   user.write('list.json', '{"id":1.5,"kind":"Fern"}\n'.repeat(2))
   const { err } = await user.import('list.json')
