@@ -43,10 +43,15 @@ export async function guessEncodings(bytes: Buffer): Promise<readonly string[]> 
     .map(({ reading }) => reading.encoding)
 }
 
+/** A long list may have a line that no other list has, such as one with box drawings. */
+const maxUnlikelyShare = 0.01
+
 const ranks = { likely: 0, possible: 1, unlikely: 2 }
 
 function rankReading({ text, encoding }: Reading): number {
-  if (unlikelyText.test(text)) return ranks.unlikely
+  const lines = text.split('\n')
+  const unlikelyLines = lines.filter((line) => unlikelyText.test(line))
+  if (unlikelyLines.length > maxUnlikelyShare * lines.length) return ranks.unlikely
   const letters = extractForeignLetters(text)
   // The only bytes beyond ASCII are those of dashes and quotes, which programs for Windows write.
   const isWindowsText = letters === '' && encoding.startsWith('windows-')

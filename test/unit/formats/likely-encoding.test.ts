@@ -109,3 +109,9 @@ test.each([
     expect((await guessEncodings(bytes))[0]).toBe(encoding)
   },
 )
+
+test('one line that no other list has does not rule out an encoding', async () => {
+  const lines = [...Array<string>(200).fill('葡萄,向日葵,红茶,玫瑰,紫藤'), '────', '']
+  const encodings = await guessEncodings(encodeList(lines.join('\n'), 'gb18030'))
+  expect(encodings[0]).toBe('gb18030')
+})
