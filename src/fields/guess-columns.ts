@@ -167,10 +167,11 @@ function hasGroups({ values }: Column): boolean {
 
 /**
  * Whether the first row is most likely a plant, and not a header: if it looks like a plant, or if
- * the only column is not called a name.
+ * the only column with cells is not called a name.
  */
 export function guessIsHeaderless(columns: readonly Column[]): boolean {
-  const isListOfNames = columns.length === 1 && findByWords(columns, nameWords) === undefined
+  const filledColumns = columns.filter(({ name, values }) => name !== '' || values.length > 0)
+  const isListOfNames = filledColumns.length === 1 && !findByWords(filledColumns, nameWords)
   return isListOfNames || looksLikePlant(columns.map(({ name }) => name))
 }
 

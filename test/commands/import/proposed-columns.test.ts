@@ -65,6 +65,11 @@ test.each<{ title: string; content: string | Uint8Array; file?: string; plants: 
     plants: ['1 Fern North', '2 Moss North', '3 Aloe South', '4 Ivy South'],
   },
   {
+    title: 'a table of names, with a delimiter at the end of each line',
+    content: 'Beech,\nAsh,\n',
+    plants: ['1 Beech', '2 Ash'],
+  },
+  {
     title: 'a table of names',
     content: 'Fern\nMoss\n',
     plants: ['1 Fern', '2 Moss'],
