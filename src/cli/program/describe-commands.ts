@@ -26,7 +26,7 @@ const printedResults: Readonly<Record<string, string>> = {
   create: '{name, tag?}; with --id next {id, name, tag?}',
   count: 'a number; with --by tag [{tag, count}, …, {count}], where the last has no tag',
   import:
-    '{dryRun?, created, updated, skipped, rejected, reasons?, unknown, rejects?, undo?}: numbers of records; reasons has those that were rejected by their error, rejects is the path of the file, and undo is the command that takes the import back; with --dry-run and ndjson, before it {change, id, before?, after?} for each plant',
+    '{dryRun?, created, updated, skipped, rejected, reasons?, unknown, deleted?, missing?, rejects?, undo?}: numbers of records; reasons has those that were rejected by their error, deleted and missing are plants that the list lacks, rejects is the path of the file, and undo is the command that takes the import back; with --dry-run and ndjson, before it {change, id, before?, after?} for each plant',
   export: '{file, plants, bytes}; to stdout, the plants',
   backup: '{file, plants, bytes}',
 }
