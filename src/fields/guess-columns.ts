@@ -159,7 +159,7 @@ function hasShortTexts(column: Column): boolean {
   return isShort && countDistinctTexts(column) === new Set(values).size && values.length > 0
 }
 
-const maxTagLength = 60
+const maxTagLength = 45
 
 function hasGroups({ values }: Column): boolean {
   return new Set(values).size * 2 <= values.length
