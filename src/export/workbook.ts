@@ -131,27 +131,16 @@ const fixedParts: Readonly<Record<string, string>> = {
 <Default Extension="xml" ContentType="application/xml"/>
 <Override PartName="/xl/workbook.xml" ContentType="${contentType}.sheet.main+xml"/>
 <Override PartName="/xl/worksheets/sheet1.xml" ContentType="${contentType}.worksheet+xml"/>
-<Override PartName="/xl/styles.xml" ContentType="${contentType}.styles+xml"/>
 </Types>`,
   '_rels/.rels': `<Relationships xmlns="${packageSchema}/relationships">
 <Relationship Id="rId1" Type="${officeSchema}/officeDocument" Target="xl/workbook.xml"/>
 </Relationships>`,
   'xl/_rels/workbook.xml.rels': `<Relationships xmlns="${packageSchema}/relationships">
 <Relationship Id="rId1" Type="${officeSchema}/worksheet" Target="worksheets/sheet1.xml"/>
-<Relationship Id="rId2" Type="${officeSchema}/styles" Target="styles.xml"/>
 </Relationships>`,
   'xl/workbook.xml': `<workbook xmlns="${sheetSchema}" xmlns:r="${officeSchema}">
 <sheets><sheet name="Plants" sheetId="1" r:id="rId1"/></sheets>
 </workbook>`,
-  'xl/styles.xml': `<styleSheet xmlns="${sheetSchema}">
-<fonts count="1"><font><sz val="11"/><name val="Calibri"/></font></fonts>
-<fills count="2"><fill><patternFill patternType="none"/></fill>
-<fill><patternFill patternType="gray125"/></fill></fills>
-<borders count="1"><border><left/><right/><top/><bottom/><diagonal/></border></borders>
-<cellStyleXfs count="1"><xf numFmtId="0" fontId="0" fillId="0" borderId="0"/></cellStyleXfs>
-<cellXfs count="1"><xf numFmtId="0" fontId="0" fillId="0" borderId="0" xfId="0"/></cellXfs>
-<cellStyles count="1"><cellStyle name="Normal" xfId="0" builtinId="0"/></cellStyles>
-</styleSheet>`,
 }
 
 const headerCells = fieldNames.map((name, column) => formatText(`${'ABC'[column]}1`, name))
