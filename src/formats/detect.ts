@@ -10,7 +10,12 @@ import { isUtf8 } from 'node:buffer'
 import { createUsageError } from '../errors.js'
 import { parseJson } from '../plant/json.js'
 import { decodeText } from './decode-text.js'
-import { decodeLeniently, findEncoding, findMarkedEncoding } from './encoding.js'
+import {
+  decodeLeniently,
+  findEncoding,
+  findEndOfCharacters,
+  findMarkedEncoding,
+} from './encoding.js'
 import type { TextEncoding } from './encoding-error.js'
 import { assertNoForeignFile, assertNoNul } from './foreign-files.js'
 import { openDocument, openNdjson } from './json.js'
@@ -65,6 +70,25 @@ export async function assertEncoding(
     ? (await openArchive(input, options, finder)).batches
     : decodeText(input, await detectFormat(input, options))
   for await (const _ of content);
+}
+
+/**
+ * Reads an input to its end, in a fraction of the time that `assertEncoding` takes.
+ *
+ * @returns false for a workbook, another encoding, and bytes that are not UTF-8
+ */
+export async function isUtf8Text(input: FormatInput, options: FormatOptions): Promise<boolean> {
+  if (hasWorkbookStart(input)) return false
+  const { encoding } = await detectFormat(input, options)
+  if (encoding !== 'utf-8') return false
+  let remainder: Buffer = Buffer.alloc(0)
+  for await (const block of input.blocks) {
+    const bytes = remainder.length === 0 ? block : Buffer.concat([remainder, block])
+    const end = findEndOfCharacters(bytes)
+    if (!isUtf8(bytes.subarray(0, end))) return false
+    remainder = bytes.subarray(end)
+  }
+  return remainder.length === 0
 }
 
 /**

@@ -24,7 +24,7 @@ import {
 } from '../errors.js'
 import { createHeaderFinder } from '../fields/header.js'
 import { type InputOptions, openRecords, type RecordReader } from '../fields/open.js'
-import { assertEncoding } from '../formats/detect.js'
+import { assertEncoding, isUtf8Text } from '../formats/detect.js'
 import { createEmptyFileError, maxUnpackedBytes } from '../formats/limits.js'
 import { listNames } from '../formats/names.js'
 import type { FormatInput } from '../formats/reader.js'
@@ -174,12 +174,16 @@ export async function examineInputs(
       reader.close()
       if (plan.rejects !== undefined) assertSameHeader(reader, firstReader, input.name)
     }
-    await useContent(input, io, async (content) => {
-      if (!matcher) return assertEncoding(content, plan, finder)
-      const reader = await openRecords(content, plan)
-      assertWholeList(reader, input.name, plan)
-      for await (const chunk of reader.readChunks()) matcher.addChunk(chunk)
-    })
+    const read = <T>(use: (content: FormatInput) => Promise<T>) => useContent(input, io, use)
+    if (matcher)
+      await read(async (content) => {
+        const reader = await openRecords(content, plan)
+        assertWholeList(reader, input.name, plan)
+        for await (const chunk of reader.readChunks()) matcher.addChunk(chunk)
+      })
+    // This reads a workbook, another encoding, or UTF-8 in which the line of an error is unknown.
+    else if (!(await read((content) => isUtf8Text(content, plan))))
+      await read((content) => assertEncoding(content, plan, finder))
   }
   return matcher
 }
