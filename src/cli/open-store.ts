@@ -1,7 +1,7 @@
 /*
  * Opens the store of a command.
  */
-import { assertDefined, type PlantsError } from '../errors.js'
+import { assertDefined, PlantsError } from '../errors.js'
 import { quoteIfNeeded } from '../output/output.js'
 import { createDefaultHint, createNoStoreError } from '../stores/address.js'
 import { findKind, requireDirectKind } from '../stores/kinds.js'
@@ -84,10 +84,10 @@ export async function openDirect(
 }
 
 export function createMissingStoreError(context: CommandContext): PlantsError {
-  return createNoStoreError(
-    context.address,
-    isDefaultStore(context) ? createDefaultHint : undefined,
-  )
+  const { address } = context
+  if (!isDefaultStore(context)) return createNoStoreError(address)
+  const message = `The default store ${address.name} does not exist`
+  return new PlantsError('accessDenied', message, { hint: createDefaultHint })
 }
 
 /**
