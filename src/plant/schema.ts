@@ -31,6 +31,8 @@ function describeInvalidId({ input }: { input?: unknown }): string {
     return buildSentence('the id', 'be a whole number')({ input })
   const isOutside = Math.abs(Number(text)) >= 2 ** 63
   if (isOutside) return buildSentence('the id', `be ${idRule}`)({ input })
+  if (typeof input === 'string' && /^-?(?:0|[1-9]\d*)$/.test(input))
+    return `the id ${describeValue(input)} must be a number without quotes`
   // `1E3` is a whole number, but as a text it may be the code of an article.
   const isInOtherDigits = typeof input === 'string' && /^-?(?:0\d+|\d+e\d+|\d+\.0*)$/i.test(input)
   return `the id ${describeValue(input)} is not ${isInOtherDigits ? 'in plain digits' : 'a whole number'}`

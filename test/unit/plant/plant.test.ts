@@ -38,7 +38,7 @@ test.each<{ field: FieldName; value: unknown; problem: string }>([
     value: new NumberLiteral('9'.repeat(41)),
     problem: `${wrongId} ${'9'.repeat(39)}…`,
   },
-  { field: 'id', value: '1', problem: 'the id "1" is not a whole number' },
+  { field: 'id', value: '1', problem: 'the id "1" must be a number without quotes' },
   { field: 'id', value: '１٢', problem: 'the id "１٢" is not a whole number' },
   { field: 'id', value: {}, problem: 'the id must be a whole number, but was an object' },
   {
