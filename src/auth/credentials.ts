@@ -54,7 +54,7 @@ function findSavedToken({ tokens = {} }: SavedSettings, address: string) {
 }
 
 export function createNoTokenError({ name }: TokenTarget, storeFlag: string): PlantsError {
-  const hint = `Save a token of the service with: plants auth login${storeFlag}`
+  const hint = `Set PLANTS_TOKEN, or save a token: plants auth login${storeFlag}`
   return new PlantsError('unauthorized', `No token is set for ${name}`, { hint })
 }
 
