@@ -126,7 +126,7 @@ export async function matchInputs(
   if (plan.sync && matcher?.recordCount === 0)
     throw createInputError(
       'The list has no records, and --sync would delete every plant',
-      'To delete all plants: plants list | plants delete - --yes',
+      'Import a file that has the whole list',
     )
   if (plan.sync && !plan.dryRun) await store?.check?.(rights)
   const matches = await matcher?.match(store?.read({ signal: io.getStopSignal() }) ?? [])

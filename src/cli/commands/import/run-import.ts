@@ -33,7 +33,6 @@ export async function runImport(
   context: CommandContext,
   argv: readonly string[],
 ): Promise<void> {
-  assertMayDelete(typedPlan, context)
   const rejectsFile = await prepareRejectsFile(typedPlan, context)
   const undo = new ImportUndo(context)
   const shownLines = new Set<string>()
@@ -79,6 +78,7 @@ async function prepareRejectsFile(
 async function openInputs(typedPlan: ImportPlan, tools: DialogueTools): Promise<ExaminedImport> {
   const { context } = tools
   const plan = await prepareInputs(typedPlan, context.io)
+  assertMayDelete(plan, context)
   const mayAsk = () => context.mayAsk && plan.inputs.every(canBeReadTwice)
   let failure: PlantsError | undefined
   let lacksIds = false
