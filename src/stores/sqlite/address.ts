@@ -51,7 +51,7 @@ const unknownScheme = /^(?:file:|[a-z][\w+.-]*:\/\/)/i
 /** A string that does not match may be the name of a saved store. */
 const fileLikePath = /[/\\]|^[.~]|\.(db|sqlite3?)$/
 
-/** A file without a directory in its path that looks like a list of plants. */
-const listFile = /^[^/\\:]+\.(csv|tsv|txt|xlsx?|ods|json|jsonl|ndjson)(\.gz)?$/i
+/** A file that looks like a list of plants. */
+const listFile = /\.(csv|tsv|txt|xlsx?|ods|json|jsonl|ndjson)(\.gz)?$/i
 
 const listHint = 'Import the list with: plants import FILE'

@@ -48,7 +48,7 @@ test.skipIf(isWindows).each([
   ['export loop.csv/a.csv', 74, 'HOME/loop.csv/a.csv could not be written'],
   ['restore loop.csv --yes', 4, 'The backup HOME/loop.csv could not be used'],
   ['backup loop.csv', 4, 'The backup HOME/loop.csv could not be used'],
-  ['create --id 2 --name Moss -s ./loop.csv', 4, 'The store HOME/loop.csv could not be used'],
+  ['create --id 2 --name Moss -s sqlite:loop.csv', 4, 'The store HOME/loop.csv could not be used'],
 ])(
   'plants %s exits with %i, and says that the links lead in a circle (needs links)',
   async (line, code, message) => {
