@@ -1,5 +1,6 @@
 const changeExistingHint = 'To change plants that exist: plants import FILE --if-exists update'
 const columnsHint = 'To name the columns: --map id=COLUMN,name=COLUMN,tag=COLUMN'
+const fileHint = 'Files are arguments, as in: plants import plants.csv'
 const filterHint = 'To select plants: plants list --search TEXT, or plants list --tag TEXT'
 const formatHint = 'The format of an input is detected, or chosen with: --format csv'
 const importHint = 'To read a list or a spreadsheet: plants import FILE'
@@ -13,7 +14,6 @@ const updateHint = 'To change a plant: plants update ID --name TEXT'
  * command is for this command, and any other is true for all.
  */
 const familiarWords: ReadonlyMap<string, string> = new Map([
-  ['apply', syncHint],
   ['edit', updateHint],
   ['find', searchHint],
   ['init', 'To create a store: plants import FILE, or in a database, plants stores init ADDRESS'],
@@ -33,7 +33,7 @@ const familiarWords: ReadonlyMap<string, string> = new Map([
   ['--all', 'For all plants: plants list, or plants list | plants COMMAND -'],
   ['--csv', 'For CSV: plants list --output csv, or plants export plants.csv'],
   ['--fields', 'To choose columns, pass a table to another program: plants list --output csv'],
-  ['--file', 'Files are arguments, as in: plants import plants.csv'],
+  ['--file', 'To choose a store: --store FILE'],
   ['--filter', filterHint],
   ['--force', 'To be asked nothing: --yes, or where there is none, --no-input'],
   ['--format', 'For another format: --output FORMAT, or for a file, the end of its name'],
@@ -47,13 +47,17 @@ const familiarWords: ReadonlyMap<string, string> = new Map([
   ['count --group-by', 'To count by a field: plants count --by tag'],
   ['create --data', jsonHint],
   ['create --json', jsonHint],
-  ['delete --all', 'For all plants: plants list | plants delete - --yes'],
+  [
+    'delete --all',
+    'For all plants, with one --store for both: plants list | plants delete - --yes',
+  ],
   ['import --csv', formatHint],
   ['import --delete-missing', syncHint],
+  ['export --file', fileHint],
+  ['import --file', fileHint],
   ['import --force', changeExistingHint],
   ['import --id', columnsHint],
   ['import --json', formatHint],
-  ['import --mirror', syncHint],
   ['import --name', columnsHint],
   ['import --no-header', 'To name the columns of such a table: --columns id,name,tag'],
   ['import --overwrite', changeExistingHint],
@@ -62,10 +66,7 @@ const familiarWords: ReadonlyMap<string, string> = new Map([
   ['serve --listen', 'To choose an address: plants serve --host HOST --port PORT'],
   ['tokens create --name', 'To name a token: plants tokens create --note TEXT'],
   ['tokens create --scope', 'To choose rights: plants tokens create --allow create,read'],
-  [
-    'update --id',
-    'An id cannot be changed: create the plant under another id, and delete this one',
-  ],
+  ['update --id', 'The id is an argument, as in: plants update 12 --name TEXT'],
 ])
 
 /** @param path the words that select the command, or "" for the program itself */

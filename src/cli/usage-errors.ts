@@ -12,9 +12,10 @@ import { formatHelpHint, getCommandPath } from './command-names.js'
 import { findFamiliarHint } from './familiar-words.js'
 import { quotesHint } from './ids.js'
 
-/** Options with a secret are not accepted: other users can see the arguments of a process. */
+/** Options with a secret, of all commands or of one. Other users can see the arguments of a process. */
 const secretOptions: ReadonlyMap<string, string> = new Map([
   ['--token', 'Set PLANTS_TOKEN, or save one: plants auth login --store ADDRESS'],
+  ['serve --token', 'To create a token for clients: plants tokens create --store FILE'],
   ['--password', setPasswordHint],
 ])
 
@@ -78,11 +79,11 @@ function createExcessArgumentError(command: PlantsCommand, usageHint: string): P
   const word = args[index] ?? ''
   const subject = isPlainWord(word) ? `the argument ${word}` : `argument number ${index + 1}`
   const usesStore = findOption(command, '--store')?.hidden === false
-  const storeHint =
-    usesStore && /\.(?:db|sqlite3?)$/i.test(word) && 'To use that store: --store FILE'
+  const namesStore = usesStore && args.some((argument) => /\.(?:db|sqlite3?)$/i.test(argument))
   const option = findOption(command, argv[argv.indexOf(word) - 2] ?? '')
   const [, valueName = ''] = /<(\w+)>/.exec(option?.flags ?? '') ?? []
-  const hint = storeHint || (continuationHints.get(valueName) ?? usageHint)
+  const argumentHint = namesStore ? 'To use that store: --store FILE' : undefined
+  const hint = argumentHint ?? continuationHints.get(valueName) ?? usageHint
   return createUsageError(`${getCommandPath(command)} does not take ${subject}`, hint)
 }
 
@@ -93,7 +94,8 @@ function listArguments({ registeredArguments }: Command): string {
 }
 
 function createUnknownOptionError(option: string, command: Command): PlantsError {
-  const secretHint = secretOptions.get(option)
+  const path = getCommandPath(command)
+  const secretHint = secretOptions.get(`${path} ${option}`) ?? secretOptions.get(option)
   if (secretHint !== undefined)
     return createUsageError(
       `A ${option.slice(2)} is not accepted on the command line, where other users can see it`,
@@ -108,7 +110,6 @@ function createUnknownOptionError(option: string, command: Command): PlantsError
       `${option} stands before the command to which it belongs`,
       `Write it behind the command: plants ${getCommandPath(owner)} ${option}`,
     )
-  const path = getCommandPath(command)
   const names = [...command.options.map(({ long }) => long ?? ''), '--help']
   const hint = findFamiliarHint(option, path) ?? suggestNames(option, names)
   return createUnknownWordError('option', option, hint ?? formatHelpHint(path))
