@@ -19,6 +19,7 @@ export const columnWords = {
     ...'name plant nom nombre nome naam nazwa nazev pflanze'.split(' '),
     ...'название назва 名称 名稱 名前 和名 이름 ad nev ten'.split(' '),
   ],
+  flower: ['花'],
   species: 'species espec common latin scientific botani'.split(' '),
   genus: 'genus gattung genre genero genere'.split(' '),
   epithet: 'spec art'.split(' '),
@@ -71,6 +72,7 @@ export function guessNameColumn(columns: readonly Column[]): Column | undefined 
     likelyColumns.find(({ name }) => splitWords(name).at(-1) === 'plant') ??
     findByWords(likelyColumns, nameWords) ??
     findByWords(textColumns, nameWords) ??
+    textColumns.find(({ name }) => hasWord(name, columnWords.flower)) ??
     genus ??
     candidates[nameCounts.indexOf(Math.max(...nameCounts))]
   )
