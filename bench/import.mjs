@@ -1,13 +1,13 @@
 // Compares imports and exports with the loaders of SQLite and PostgreSQL, and texts of several
 // scripts with each other: npm run bench:import [-- FLAG...]
-//   --rows 500000  --rounds 3  --only sqlite,postgres,texts,postgres-texts
+//   --rows 500000  --rounds 3  --only sqlite,month,postgres,texts,postgres-texts
 //   --against DIR   another checkout, which is built, in turn with this one
 //   --record        writes bench/README.md
 // Each is a whole process with its start. They take turns, so that a machine that slows down slows
 // all of them. After each import it is checked that the plants are there. The processor time is
 // that of the process, without that of a server.
 import { execFileSync, spawnSync } from 'node:child_process'
-import { rmSync } from 'node:fs'
+import { copyFileSync, readdirSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { drawBarChart } from './charts.mjs'
 import {
@@ -28,10 +28,11 @@ import {
   formatRatio,
   formatSpread,
 } from './report.mjs'
-import { scripts, writeNames, writeRows } from './rows.mjs'
+import { scripts, writeNames, writeNextMonth, writeRows } from './rows.mjs'
 
 const benchmarks = {
   sqlite: measureSqlite,
+  month: measureMonths,
   postgres: measurePostgres,
   texts: measureTexts,
   'postgres-texts': measurePostgresTexts,
@@ -62,6 +63,11 @@ for (const format of ['ndjson', 'csv']) {
   await writeRows(join(folder, `shuffled.${format}`), plantCount, format, { isShuffled: true })
 }
 
+/** The table of a store, for other programs. */
+const schema = [
+  'PRAGMA journal_mode=WAL',
+  'CREATE TABLE plants (id INTEGER PRIMARY KEY, name TEXT NOT NULL, tag TEXT) STRICT',
+]
 const searches = {
   'list --sort name': ['list', '--sort', 'name'],
   'list --search': ['list', '--search', 'xyz'],
@@ -75,13 +81,7 @@ for (const name of only) await benchmarks[name]()
 async function measureSqlite() {
   const [store, sqliteUtilsStore] = ['store.db', 'other.db'].map((name) => join(folder, name))
   const makeStore = () => removeFiles(store)
-  const schema = [
-    'PRAGMA journal_mode=WAL',
-    'CREATE TABLE plants (id INTEGER PRIMARY KEY, name TEXT NOT NULL, tag TEXT) STRICT',
-  ]
-  const execute = (file, ...statements) =>
-    execFileSync('sqlite3', [file, ...statements], { encoding: 'utf8' })
-  const countPlants = (file) => execute(file, 'SELECT count(*) FROM plants')
+  const countPlants = (file) => executeSql(file, 'SELECT count(*) FROM plants')
   const describeLoader = (title, file) => ({
     title,
     comparedTitle: title,
@@ -100,7 +100,7 @@ async function measureSqlite() {
     title: 'sqlite-utils, NDJSON',
     buildCommand: (file) => ['sqlite-utils', 'insert', file, 'plants', input.ndjson, '--nl'],
     makeStore: () => {
-      execute(removeFiles(sqliteUtilsStore), ...schema)
+      executeSql(removeFiles(sqliteUtilsStore), ...schema)
       return sqliteUtilsStore
     },
   }
@@ -131,6 +131,92 @@ async function measureSqlite() {
     importers,
     exporters,
   })
+}
+
+function executeSql(file, ...statements) {
+  return execFileSync('sqlite3', [file, ...statements], { encoding: 'utf8' })
+}
+
+/** Makes a store equal to the list of the next month, for a list of people and for a long one. */
+async function measureMonths() {
+  const tables = []
+  for (const size of [3000, plantCount]) tables.push(await measureMonth(size))
+  report('month', tables)
+}
+
+async function measureMonth(size) {
+  const [first, ndjson, csv] = ['first.csv', 'next.ndjson', 'next.csv'].map((name) =>
+    join(folder, name),
+  )
+  await writeRows(first, size, 'csv')
+  await writeNextMonth(ndjson, size, 'ndjson')
+  const countAfter = await writeNextMonth(csv, size, 'csv')
+  const [table, store, copy] = ['table.db', 'months.db', 'copy.db'].map((name) =>
+    join(folder, name),
+  )
+  executeSql(removeFiles(table), ...schema, '.mode csv', `.import "${first}" plants`)
+  const importFirst = ['import', first, ...columnOptions, '--store', removeFiles(store)]
+  await run([process.execPath, plants, ...importFirst], env)
+  const upsert = [
+    ...['CREATE TEMP TABLE list (id INTEGER PRIMARY KEY, name, tag)', '.mode csv'],
+    ...[`.import "${csv}" list`, 'BEGIN'],
+    'INSERT INTO plants SELECT * FROM list WHERE true ON CONFLICT (id) DO UPDATE SET name = excluded.name, tag = excluded.tag',
+    ...['DELETE FROM plants WHERE id NOT IN (SELECT id FROM list)', 'COMMIT'],
+  ]
+  const replace = ['plants', ndjson, '--nl', '--pk', 'id', '--replace']
+  const sqlite = { title: 'sqlite3: upsert and delete', base: table }
+  const sqliteUtils = { title: 'sqlite-utils: insert --replace', base: table, leavesRest: true }
+  const inputs = Object.entries({ CSV: [csv, ...columnOptions], NDJSON: [ndjson] })
+  const imports = checkouts.flatMap(({ plants: program, suffix }) =>
+    inputs.map(([format, args]) => ({
+      title: `plants import --sync, ${format}${suffix}`,
+      base: store,
+      command: [process.execPath, program, 'import', ...args, '--sync', '--yes', '--store', copy],
+    })),
+  )
+  const programs = [
+    { ...sqlite, command: ['sqlite3', copy, ...upsert] },
+    ...(isInstalled('sqlite-utils')
+      ? [{ ...sqliteUtils, command: ['sqlite-utils', 'insert', copy, ...replace] }]
+      : []),
+    ...imports,
+  ].map((program) => ({ ...program, seconds: [], processorSeconds: [], peaksMb: [] }))
+  for (let round = 0; round < rounds; round += 1)
+    for (const program of programs) await measureMonthOf(program, copy, countAfter)
+  const [base] = programs
+  return [
+    [
+      `next month of ${size.toLocaleString('en-US')} plants`,
+      's',
+      '×',
+      's of processor time',
+      '×',
+      'peak, MB',
+    ],
+    ...programs.map(({ title, seconds, processorSeconds, peaksMb }) => [
+      title,
+      formatSpread(seconds),
+      formatRatio(seconds, base.seconds),
+      formatSpread(processorSeconds),
+      formatRatio(processorSeconds, base.processorSeconds),
+      formatNumber(findMedian(peaksMb)),
+    ]),
+  ]
+}
+
+/** Runs a program on a copy of the store of the first month, and checks how many plants are there. */
+async function measureMonthOf(program, copy, countAfter) {
+  copyFileSync(program.base, removeFiles(copy))
+  const figures = await run(program.command, env)
+  program.seconds.push(figures.seconds)
+  program.processorSeconds.push(figures.processorSeconds)
+  program.peaksMb.push(figures.peakMb)
+  const storedCount = Number(executeSql(copy, 'SELECT count(*) FROM plants'))
+  if (storedCount !== countAfter + (program.leavesRest ? 1 : 0))
+    throw new Error(`${program.title}: there are ${storedCount} plants, not ${countAfter}`)
+  // An import that deletes plants keeps a copy of the store.
+  for (const name of readdirSync(folder))
+    if (name.startsWith('copy.db.')) rmSync(join(folder, name))
 }
 
 function isInstalled(program) {

@@ -38,16 +38,39 @@ export async function writeRows(path, count, format, options) {
   await pipeline(Readable.from(chunks), createWriteStream(path))
 }
 
-function* formatChunks(count, formatLine, { isShuffled = false, shift = 0n } = {}) {
+/**
+ * Writes the list of `writeRows` as it is a month later: of each 100 plants, one has another name,
+ * behind each 1000th, there is a new one, and the last one is missing.
+ *
+ * @returns the number of plants
+ */
+export async function writeNextMonth(path, count, format) {
+  const lines = function* () {
+    for (let index = 0; index < count - 1; index += 1) {
+      const [id, name, tag] = listFields(index, count)
+      yield formats[format](id, index % 100 === 7 ? `${name} (renamed)` : name, tag)
+      if (index % 1000 === 5) yield formats[format](id + 1n, `${name} (new)`, tag)
+    }
+  }
+  await pipeline(Readable.from(lines()), createWriteStream(path))
+  return count - 1 + Math.ceil((count - 6) / 1000)
+}
+
+/** @returns {[id: bigint, name: string, tag: string | undefined]} */
+function listFields(index, count, shift = 0n) {
   const step = 2n ** 64n / BigInt(count)
+  const id = BigInt.asIntN(64, BigInt(index) * step - 2n ** 63n + shift)
+  const [mother, father] = [index, index * 7].map((at) => names[at % names.length])
+  const name = `${mother} × ${father} ${(index * 7919) % 1_000_000}`
+  return [id, name, tags[index % tags.length]]
+}
+
+function* formatChunks(count, formatLine, { isShuffled = false, shift = 0n } = {}) {
   let text = ''
   for (let row = 0; row < count; row += 1) {
     // The number is a prime, so each index comes once.
     const index = isShuffled ? (row * 7_368_787) % count : row
-    const id = BigInt.asIntN(64, BigInt(index) * step - 2n ** 63n + shift)
-    const [mother, father] = [index, index * 7].map((at) => names[at % names.length])
-    const name = `${mother} × ${father} ${(index * 7919) % 1_000_000}`
-    text += formatLine(id, name, tags[index % tags.length])
+    text += formatLine(...listFields(index, count, shift))
     if (text.length < chunkLength) continue
     yield text
     text = ''
