@@ -25,13 +25,12 @@ interface ChoiceOptions {
  * A command line that commander rejects. `explainCommandLineError` converts it to a `PlantsError`.
  */
 export class CommandLineError extends Error {
-  readonly command: PlantsCommand
-  readonly code: string
-
-  constructor(command: PlantsCommand, code: string, message: string) {
+  constructor(
+    readonly command: PlantsCommand,
+    readonly code: string,
+    message: string,
+  ) {
     super(message)
-    this.command = command
-    this.code = code
   }
 }
 
@@ -46,18 +45,18 @@ export const leaveOutHint = 'Leave one of them out'
  */
 export class PlantsCommand extends Command {
   #examples: readonly string[] = []
-  readonly #io: Io
-  readonly #line: CommandLine
   readonly #repeatableOptions = new Set<Option>()
 
-  constructor(name: string | undefined, io: Io, line: CommandLine) {
+  constructor(
+    name: string | undefined,
+    private readonly io: Io,
+    private readonly line: CommandLine,
+  ) {
     super(name)
-    this.#io = io
-    this.#line = line
   }
 
   override createCommand(name?: string): PlantsCommand {
-    return new PlantsCommand(name, this.#io, this.#line)
+    return new PlantsCommand(name, this.io, this.line)
   }
 
   override createHelp(): CommandHelp {
@@ -77,7 +76,7 @@ export class PlantsCommand extends Command {
 
   /** The words of the command line after the name of the program. */
   get argv(): readonly string[] {
-    return this.#line.argv
+    return this.line.argv
   }
 
   /**
@@ -157,12 +156,12 @@ export class PlantsCommand extends Command {
     run: (options: Options, io: Io, ...args: Args) => Promise<void>,
   ): this {
     return this.action(() =>
-      run(this.readOptions() as Options, this.#io, ...(this.processedArgs as Args)),
+      run(this.readOptions() as Options, this.io, ...(this.processedArgs as Args)),
     )
   }
 
   override parseOptions(argv: string[]): ParseOptionsResult {
-    this.#line.command = this
+    this.line.command = this
     this.#rejectSingleHyphens(argv)
     return super.parseOptions(argv)
   }
@@ -185,7 +184,7 @@ export class PlantsCommand extends Command {
   }
 
   override outputHelp(): void {
-    this.#line.describedCommand = this
+    this.line.describedCommand = this
     super.outputHelp()
   }
 

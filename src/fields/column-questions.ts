@@ -115,21 +115,20 @@ interface Table extends ColumnHead {
 
 /** Asks for one field after the other. A column that was chosen is not offered again. */
 class ColumnDialogue {
-  readonly #table: Table
-  readonly #options: FieldOptions
   #columns: readonly Column[]
   #isHeaderless = false
   readonly #chosenColumns = new Map<FieldName, readonly Column[]>()
 
-  constructor(table: Table, options: FieldOptions) {
-    this.#table = table
-    this.#options = options
+  constructor(
+    private readonly table: Table,
+    private readonly options: FieldOptions,
+  ) {
     this.#columns = table.columns
   }
 
   /** The name comes first, because the names decide which way to an id is proposed. */
   *ask(): Questions<ColumnAnswers> {
-    const { fieldsToAsk } = this.#table
+    const { fieldsToAsk } = this.table
     if (fieldsToAsk.includes('name')) yield* this.#askForName()
     const idAnswers = fieldsToAsk.includes('id') ? yield* this.#askForId() : {}
     if (fieldsToAsk.includes('tag')) yield* this.#askForTag()
@@ -154,7 +153,7 @@ class ColumnDialogue {
 
   *#askHeaderless(): Questions<void> {
     this.#isHeaderless = true
-    this.#columns = describeColumns(this.#table.rows, -1)
+    this.#columns = describeColumns(this.table.rows, -1)
     yield* this.#askForName()
   }
 
@@ -186,20 +185,20 @@ class ColumnDialogue {
     choices: ColumnQuestion['choices'],
     guess: ColumnQuestion['guess'],
   ): Questions<Column | OtherAnswer> {
-    return yield { message: `Which ${this.#table.noun} is ${what}?`, choices, guess }
+    return yield { message: `Which ${this.table.noun} is ${what}?`, choices, guess }
   }
 
   #findRemainingColumns(): Column[] {
     const chosenColumns = [...this.#chosenColumns.values()].flat()
-    const columns = findOtherColumns(this.#columns, this.#table.fieldsToAsk, this.#options)
+    const columns = findOtherColumns(this.#columns, this.table.fieldsToAsk, this.options)
     return columns.filter((column) => !chosenColumns.includes(column))
   }
 
   /** A header that names a column like a field, or like an option does, is no plant. */
   #mayBeHeaderless(columns: readonly Column[]): boolean {
-    const { headerRow, noun } = this.#table
+    const { headerRow, noun } = this.table
     const hasKnownColumn = columns.length < this.#columns.length
-    const isTyped = Object.keys(this.#options.map).length > 0
+    const isTyped = Object.keys(this.options.map).length > 0
     return (
       headerRow === 0 && noun === 'column' && !hasKnownColumn && !isTyped && !this.#isHeaderless
     )
@@ -214,7 +213,7 @@ class ColumnDialogue {
   }
 
   #mapFields(): FieldMap {
-    const { fieldsToAsk } = this.#table
+    const { fieldsToAsk } = this.table
     const map: FieldMap = {}
     for (const field of fieldNames) {
       const columns = this.#chosenColumns.get(field)
@@ -231,7 +230,7 @@ class ColumnDialogue {
    * exact name is preferred to others that fold to the same.
    */
   #nameColumn({ name, number }: Column): string {
-    if (this.#table.noun === 'key') return name
+    if (this.table.noun === 'key') return name
     const isUnique = name !== '' && findByName(this.#columns, name).length === 1
     return isUnique ? name : String(number)
   }

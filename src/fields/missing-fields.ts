@@ -19,11 +19,13 @@ export interface Sample {
 
 /** Fields are missing, or may be in several columns, which a person can tell. */
 export class ColumnsError extends PlantsError {
-  readonly sample: Sample
-
-  constructor(message: string, hint: string, sample: Sample, details?: readonly string[]) {
+  constructor(
+    message: string,
+    hint: string,
+    readonly sample: Sample,
+    details?: readonly string[],
+  ) {
     super('input', message, { hint, details })
-    this.sample = sample
   }
 }
 

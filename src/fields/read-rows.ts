@@ -12,15 +12,16 @@ export class RowReader {
   readonly #idColumn: number
   readonly #nameColumns: readonly number[]
   readonly #tagColumn: number
-  readonly #isUpdate: boolean
 
-  constructor({ names, columns, line = 0 }: Header, isUpdate: boolean) {
+  constructor(
+    { names, columns, line = 0 }: Header,
+    private readonly isUpdate: boolean,
+  ) {
     this.#width = names.length
     this.#headerLine = line
     this.#idColumn = columns.get('id')?.[0] ?? -1
     this.#nameColumns = columns.get('name') ?? []
     this.#tagColumn = columns.get('tag')?.[0] ?? -1
-    this.#isUpdate = isUpdate
   }
 
   /** Adds a row below the header to a chunk, unless it has no id, no name and no tag. */
@@ -65,7 +66,7 @@ export class RowReader {
     if (column === undefined) return undefined
     if (columns.length === 1) return column < cells.length ? (cells[column] ?? null) : undefined
     const isMissing = (nameColumn: number) => nameColumn >= cells.length
-    if (this.#isUpdate ? columns.some(isMissing) : columns.every(isMissing)) return undefined
+    if (this.isUpdate ? columns.some(isMissing) : columns.every(isMissing)) return undefined
     return joinNames(columns.map((nameColumn) => cells[nameColumn])) ?? null
   }
 }

@@ -57,9 +57,6 @@ export async function* decodeText(
 
 /** Decodes one section of a text after the other, and knows where an error is. */
 class SectionDecoder {
-  readonly #input: TextInput
-  readonly #textEncoding: TextEncoding
-  readonly #decoder: StrictDecoder
   readonly #lineEnd: LineEnd
   /** The number of the line in which the next section begins. */
   #line = 1
@@ -68,39 +65,40 @@ class SectionDecoder {
   /** Counts the lines of UTF-8 beyond ASCII; undefined if a line is not UTF-8. */
   #utf8Lines: number | undefined = 0
 
-  constructor(input: TextInput, textEncoding: TextEncoding, decoder: StrictDecoder) {
-    this.#input = input
-    this.#textEncoding = textEncoding
-    this.#decoder = decoder
+  constructor(
+    private readonly input: TextInput,
+    private readonly textEncoding: TextEncoding,
+    private readonly decoder: StrictDecoder,
+  ) {
     this.#lineEnd = findLineEnd(decodeLeniently(input.head, textEncoding.encoding))
   }
 
   async decode(section: Buffer): Promise<string> {
-    const text = await this.#decodeStrictly(section, () => this.#decoder.write(section))
+    const text = await this.#decodeStrictly(section, () => this.decoder.write(section))
     // A pipe is not examined before it is imported, so its first letters decide.
-    if (this.#input.isReadOnce) this.#assertNotUtf8()
+    if (this.input.isReadOnce) this.#assertNotUtf8()
     this.#line += countLineEnds(text, this.#lineEnd)
     return text
   }
 
   async decodeLast(section: Buffer): Promise<string> {
-    const decode = () => this.#decoder.write(section) + this.#decoder.end()
+    const decode = () => this.decoder.write(section) + this.decoder.end()
     const text = await this.#decodeStrictly(section, decode)
     this.#assertNotUtf8()
     return text
   }
 
   async #decodeStrictly(section: Buffer, decode: () => string): Promise<string> {
-    const { encoding } = this.#textEncoding
+    const { encoding } = this.textEncoding
     if (!isUtf16(encoding) && !isAscii(section)) this.#noteForeignLines(section)
     try {
       return decode()
     } catch (error) {
       if (!(error instanceof UndecodableError)) throw error
       this.#assertNotUtf8()
-      const { name, blocks, isReadOnce } = this.#input
+      const { name, blocks, isReadOnce } = this.input
       throw await createEncodingError({
-        ...this.#textEncoding,
+        ...this.textEncoding,
         name,
         line: this.#line,
         lineEnd: this.#lineEnd,
@@ -113,7 +111,7 @@ class SectionDecoder {
 
   /** Notes the first line beyond ASCII, and counts those of UTF-8 if another encoding is read. */
   #noteForeignLines(section: Buffer): void {
-    const mayBeUtf8 = !isUnicode(this.#textEncoding.encoding) && this.#utf8Lines !== undefined
+    const mayBeUtf8 = !isUnicode(this.textEncoding.encoding) && this.#utf8Lines !== undefined
     if (this.#foreignLine && !mayBeUtf8) return
     if (!isUtf8(section)) this.#utf8Lines = undefined
     let line = this.#line
@@ -134,10 +132,10 @@ class SectionDecoder {
    * @throws {EncodingError} if `--encoding` is given for a text of UTF-8
    */
   #assertNotUtf8(): void {
-    const { encoding, source } = this.#textEncoding
+    const { encoding, source } = this.textEncoding
     if (source !== 'option' || isUnicode(encoding) || this.#utf8Lines === undefined) return
     if (this.#utf8Lines < (isEastAsian(encoding) ? 2 : 1)) return
-    throw createUtf8Error(this.#input.name, encoding)
+    throw createUtf8Error(this.input.name, encoding)
   }
 }
 

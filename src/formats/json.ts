@@ -255,16 +255,13 @@ function skipValue(text: string, start: number): number {
 
 /** The position of the search for values in the text. */
 class Cursor {
-  readonly text: string
   readonly #blank = /\s*/y
   index = 0
   line = 1
   /** Whether the cursor is in the array that contains the values. */
   isInArray = false
 
-  constructor(text: string) {
-    this.text = text
-  }
+  constructor(readonly text: string) {}
 
   get isAtEnd(): boolean {
     return this.index >= this.text.length

@@ -124,16 +124,16 @@ export type Cell = string | undefined | UnusableCell
 
 /** A cell whose value cannot be used. */
 export class UnusableCell {
-  /** The string of the cell in the rejects file. */
-  readonly text: string
-  /** The end of a sentence, such as "is the error value #N/A". */
-  readonly reason: string
   /** Whether the cell has a formula without a value, which a spreadsheet would compute and save. */
   readonly isUnsavedFormula: boolean
 
-  constructor(text: string, reason: string, { isUnsavedFormula = false } = {}) {
-    this.text = text
-    this.reason = reason
+  constructor(
+    /** The string of the cell in the rejects file. */
+    readonly text: string,
+    /** The end of a sentence, such as "is the error value #N/A". */
+    readonly reason: string,
+    { isUnsavedFormula = false } = {},
+  ) {
     this.isUnsavedFormula = isUnsavedFormula
   }
 }

@@ -108,7 +108,6 @@ interface MatchOptions extends Pick<FieldOptions, 'byName' | 'ifExists'> {
 }
 
 export class RecordMatcher {
-  readonly #options: MatchOptions
   /** The numbers of the names as they are written, and as gardeners write them. */
   readonly #names = new Map<string, number>()
   readonly #foldedNames = new Map<string, number>()
@@ -138,9 +137,7 @@ export class RecordMatcher {
   /** How many records the inputs have. */
   recordCount = 0
 
-  constructor(options: MatchOptions) {
-    this.#options = options
-  }
+  constructor(private readonly options: MatchOptions) {}
 
   /** Adds the records of an input, one chunk after the other. */
   addChunk(chunk: Chunk): void {
@@ -148,7 +145,7 @@ export class RecordMatcher {
     for (const [index, id] of chunk.ids.entries()) {
       if ((chunk.tags[index] ?? undefined) !== undefined) this.#hasTags = true
       if (isInt64(id)) this.#addClaim(id, chunk, index)
-      const plant = this.#options.byName && parseWithoutId(chunk, index)
+      const plant = this.options.byName && parseWithoutId(chunk, index)
       if (plant) this.#addRecord(plant)
     }
   }
@@ -156,7 +153,7 @@ export class RecordMatcher {
   /** Without `update`, a record whose plant has another name is rejected or skipped. */
   #addClaim(id: bigint, { names, tags, problems }: Chunk, index: number): void {
     this.#raiseGreatestId(id)
-    const { ifExists, sync } = this.#options
+    const { ifExists, sync } = this.options
     const [name, tag] = [names[index], tags[index]]
     if (ifExists !== 'update') {
       if (typeof name === 'string') this.#claims.add(formatClaim(id, name))
@@ -290,7 +287,7 @@ export class RecordMatcher {
 
   #addMissing(plant: StoredPlant, matches: Matches): void {
     matches.missingCount += 1
-    if (this.#options.sync) matches.missingPlants.push(plant)
+    if (this.options.sync) matches.missingPlants.push(plant)
   }
 
   /** Gives the remaining records ids above all ids of the store and of the inputs. */

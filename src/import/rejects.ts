@@ -26,7 +26,6 @@ import type { RejectedRecord } from './outcomes.js'
 const otherFileHint = 'Choose another file with --rejects'
 
 export class RejectsFile {
-  readonly path: string
   #file: AtomicFile | undefined
   /** Whether the file has its name. */
   isComplete = false
@@ -37,8 +36,7 @@ export class RejectsFile {
    * @throws {PlantsError} `usage` if the file exists, or `unwritable` if its directory cannot have
    *   it
    */
-  constructor(path: string) {
-    this.path = path
+  constructor(readonly path: string) {
     const stats = this.#explainErrors(() => {
       fs.accessSync(`${dirname(path)}/`, fs.constants.W_OK)
       return fs.lstatSync(path, { throwIfNoEntry: false })

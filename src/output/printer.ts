@@ -14,7 +14,6 @@ export interface Layout<Row> {
 
 /** Prints rows as they come. Its methods throw what `writeStdout` throws. */
 export class Printer<Row extends object> {
-  readonly #io: Io
   readonly #formatText: ((rows: Row[]) => string) | undefined
   readonly #writer: ReturnType<typeof createRecordWriter>
   /** Whether cells may bring control characters to a terminal. JSON and `text` escape them. */
@@ -24,11 +23,10 @@ export class Printer<Row extends object> {
   #waitingRows: Row[] = []
 
   constructor(
-    io: Io,
+    private readonly io: Io,
     format: 'text' | FormatName,
     { fields, text, firstRows = 0 }: Layout<Row> = {},
   ) {
-    this.#io = io
     this.#formatText = format === 'text' ? text : undefined
     this.#isRaw = io.stdout.isTerminal && (format === 'csv' || format === 'tsv')
     this.#writer = createRecordWriter(format === 'text' ? 'ndjson' : format, fields)
@@ -65,6 +63,6 @@ export class Printer<Row extends object> {
 
   async #write(text: string): Promise<void> {
     if (text !== '')
-      await writeStdout(this.#io, this.#isRaw ? escapeControlCharsInLines(text) : text)
+      await writeStdout(this.io, this.#isRaw ? escapeControlCharsInLines(text) : text)
   }
 }

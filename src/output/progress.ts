@@ -12,28 +12,28 @@ interface ProgressState {
 
 /** A line on a terminal that is drawn again at most ten times a second. */
 export class Progress {
-  readonly #io: Pick<Io, 'now' | 'stderr'>
-  readonly #isShown: boolean
   /** The first state that was drawn, from which the rate is counted. */
   #firstDraw: { timeMs: number; state: ProgressState } | undefined
   #nextDrawMs: number
   #isDrawn = false
 
-  constructor(io: Pick<Io, 'now' | 'stderr'>, isShown: boolean, delayMs = 500) {
-    this.#io = io
-    this.#isShown = isShown
+  constructor(
+    private readonly io: Pick<Io, 'now' | 'stderr'>,
+    private readonly isShown: boolean,
+    delayMs = 500,
+  ) {
     this.#nextDrawMs = io.now() + delayMs
   }
 
   show(state: ProgressState): void {
-    const timeMs = this.#io.now()
-    if (!this.#isShown || timeMs < this.#nextDrawMs) return
+    const timeMs = this.io.now()
+    if (!this.isShown || timeMs < this.#nextDrawMs) return
     this.#nextDrawMs = timeMs + redrawMs
     this.#isDrawn = true
     this.#firstDraw ??= { timeMs, state }
     const seconds = (timeMs - this.#firstDraw.timeMs) / 1000
     const text = describeProgress(state, this.#firstDraw.state, seconds)
-    void this.#io.stderr.log(formatLine(text, this.#io.stderr))
+    void this.io.stderr.log(formatLine(text, this.io.stderr))
   }
 
   /** Ignores that the terminal has closed, which must not hide why the work ends. */
@@ -41,7 +41,7 @@ export class Progress {
     if (!this.#isDrawn) return
     this.#isDrawn = false
     this.#nextDrawMs = -Infinity
-    await this.#io.stderr.log(formatLine('', this.#io.stderr))
+    await this.io.stderr.log(formatLine('', this.io.stderr))
   }
 }
 

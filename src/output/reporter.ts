@@ -24,20 +24,18 @@ interface Rejection {
 export class Reporter {
   readonly isQuiet: boolean
   readonly isVerbose: boolean
-  readonly isJson: boolean
-  readonly #io: Io
-  readonly #options: ReportOptions
 
-  constructor(io: Io, isJson: boolean, options: ReportOptions) {
-    this.#io = io
-    this.#options = options
-    this.isJson = isJson
+  constructor(
+    private readonly io: Io,
+    readonly isJson: boolean,
+    private readonly options: ReportOptions,
+  ) {
     this.isQuiet = options.quiet === true
     this.isVerbose = options.verbose === true
   }
 
   get showsProgress(): boolean {
-    return this.#io.stderr.isTerminal && !this.isJson && !this.isVerbose && !this.isQuiet
+    return this.io.stderr.isTerminal && !this.isJson && !this.isVerbose && !this.isQuiet
   }
 
   /** @param label marks a warning about what the user may have to correct */
@@ -47,16 +45,16 @@ export class Reporter {
 
   /** Warns without waiting for the write. */
   async warnMeanwhile(text: string): Promise<void> {
-    if (!this.isQuiet) void this.#io.stderr.log(await this.#formatWarning(text))
+    if (!this.isQuiet) void this.io.stderr.log(await this.#formatWarning(text))
   }
 
   /** Writes with `--verbose` only. A slow reader of stderr delays nothing. */
   log(...lines: string[]): void {
     if (!this.isVerbose) return
     const texts = lines.map((line) =>
-      this.isJson ? this.#formatJsonLine({ verbose: line }) : `${toPrintable(line, this.#io)}\n`,
+      this.isJson ? this.#formatJsonLine({ verbose: line }) : `${toPrintable(line, this.io)}\n`,
     )
-    void this.#io.stderr.log(texts.join(''))
+    void this.io.stderr.log(texts.join(''))
   }
 
   async reportRejected(records: readonly Rejection[]): Promise<void> {
@@ -64,7 +62,7 @@ export class Reporter {
     const lines = records.map((record) => {
       if (this.isJson) return this.#formatJsonLine(record)
       const { file, line, message } = record
-      return `${bad('plants:')} ${toPrintable(`${file}:${line}: ${message}`, this.#io)}\n`
+      return `${bad('plants:')} ${toPrintable(`${file}:${line}: ${message}`, this.io)}\n`
     })
     await this.#write(lines.join(''))
   }
@@ -81,12 +79,12 @@ export class Reporter {
     const { bad, faint } = await this.#createStyle()
     // The status 400 says nothing, because the specification has it for every error.
     const isShown = status !== undefined && status !== 400 && !message.includes(`${status}`)
-    const text = toPrintable(message, this.#io) + (isShown ? ` (status ${status})` : '')
+    const text = toPrintable(message, this.io) + (isShown ? ` (status ${status})` : '')
     const stack =
       kind === 'internalError' && cause instanceof Error ? (cause.stack ?? '').split('\n') : []
     const advice = hint === undefined ? [] : [hint]
     const lines = [...stack, ...details, ...advice].map(
-      (line) => `  ${faint(toPrintable(line, this.#io))}\n`,
+      (line) => `  ${faint(toPrintable(line, this.io))}\n`,
     )
     await this.#write(`${bad('plants:')} ${text}\n${lines.join('')}`)
   }
@@ -94,21 +92,21 @@ export class Reporter {
   async #formatWarning(text: string, label?: 'warning'): Promise<string> {
     if (this.isJson) return this.#formatJsonLine({ warning: text })
     const { strong } = await this.#createStyle()
-    return `plants:${strong(label ? ` ${label}:` : '')} ${toPrintable(text, this.#io)}\n`
+    return `plants:${strong(label ? ` ${label}:` : '')} ${toPrintable(text, this.io)}\n`
   }
 
   #createStyle(): Promise<Style> {
-    return createStyle({ io: this.#io, options: this.#options }, this.#io.stderr)
+    return createStyle({ io: this.io, options: this.options }, this.io.stderr)
   }
 
   #formatJsonLine(fields: object): string {
-    return `${redactJson(toJson(fields), this.#io)}\n`
+    return `${redactJson(toJson(fields), this.io)}\n`
   }
 
   /** Ignores a failed write: the exit code still shows how the command ended. */
   async #write(text: string): Promise<void> {
     try {
-      await this.#io.stderr.write(text)
+      await this.io.stderr.write(text)
     } catch (error) {
       if (getSystemCode(error) === undefined) throw error
     }

@@ -80,8 +80,6 @@ const whiteSpace = /[ \t\n\r]*/y
 const word = /[\p{L}\p{N}_$.+-]+/uy
 
 class JsonReader {
-  readonly #source: string
-  readonly #isSequence: boolean
   /** The brackets without their closing brackets, from the outermost to the innermost one. */
   readonly #openBrackets: string[] = []
   #expectedToken: ExpectedToken = 'value'
@@ -89,21 +87,21 @@ class JsonReader {
   /** The index of the last comma, if nothing but white space has followed it. */
   #lastCommaOffset: number | undefined
 
-  constructor(source: string, isSequence: boolean) {
-    this.#source = source
-    this.#isSequence = isSequence
-  }
+  constructor(
+    private readonly source: string,
+    private readonly isSequence: boolean,
+  ) {}
 
   findProblem(): Problem | undefined {
     for (;;) {
       this.#offset += this.#matchHere(whiteSpace).length
       const isValueComplete =
         this.#openBrackets.length === 0 && this.#expectedToken === 'commaOrEnd'
-      if (this.#offset >= this.#source.length)
+      if (this.#offset >= this.source.length)
         return isValueComplete ? undefined : this.#createProblem('the text ends too early')
       if (isValueComplete && this.#character === ',')
         return this.#createProblem('a comma follows the value', 'valueComma')
-      if (isValueComplete && this.#isSequence) this.#expectedToken = 'value'
+      if (isValueComplete && this.isSequence) this.#expectedToken = 'value'
       const problem = this.#readToken()
       if (problem) return problem
     }
@@ -126,7 +124,7 @@ class JsonReader {
   }
 
   get #character(): string {
-    return this.#source.charAt(this.#offset)
+    return this.source.charAt(this.#offset)
   }
 
   #readValue(): Problem | undefined {
@@ -175,7 +173,7 @@ class JsonReader {
    * Describes the character at the current offset, with which neither a value nor a key can begin.
    */
   #explainInvalidToken(expectedNoun: 'value' | 'key'): Problem {
-    const character = String.fromCodePoint(assertDefined(this.#source.codePointAt(this.#offset)))
+    const character = String.fromCodePoint(assertDefined(this.source.codePointAt(this.#offset)))
     if (this.#lastCommaOffset !== undefined && (character === ']' || character === '}'))
       return {
         offset: this.#lastCommaOffset,
@@ -201,6 +199,6 @@ class JsonReader {
   /** Returns what a pattern matches at the current offset, or an empty string. */
   #matchHere(pattern: RegExp): string {
     pattern.lastIndex = this.#offset
-    return pattern.exec(this.#source)?.[0] ?? ''
+    return pattern.exec(this.source)?.[0] ?? ''
   }
 }

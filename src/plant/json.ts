@@ -88,11 +88,7 @@ export function isString(value: unknown): value is string {
 
 /** A JSON number that is no int64, such as 1.5, as it was written. */
 export class NumberLiteral {
-  readonly source: string
-
-  constructor(source: string) {
-    this.source = source
-  }
+  constructor(readonly source: string) {}
 }
 
 /**

@@ -45,7 +45,6 @@ export class AtomicFile {
   readonly fd: number
   /** The path of the temporary file. */
   readonly path: string
-  readonly #target: string
   #isOpen = true
 
   /**
@@ -55,8 +54,10 @@ export class AtomicFile {
    * @param options.followsUmask whether the file gets the mode 0666 without the bits of the umask,
    * like a file that a shell creates
    */
-  constructor(target: string, { followsUmask = false } = {}) {
-    this.#target = target
+  constructor(
+    private readonly target: string,
+    { followsUmask = false } = {},
+  ) {
     this.path = join(dirname(target), `.plants-${crypto.randomUUID()}.tmp`)
     this.fd = openSync(this.path, 'wx', followsUmask ? 0o666 : 0o600)
   }
@@ -70,13 +71,13 @@ export class AtomicFile {
   commit(replacedStats?: Stats): void {
     if (replacedStats) fchmodSync(this.fd, replacedStats.mode & 0o777)
     this.#finish()
-    replaceFile(this.path, this.#target)
+    replaceFile(this.path, this.target)
   }
 
   /** @throws EEXIST if the target exists */
   commitNew(): void {
     this.#finish()
-    createFile(this.path, this.#target)
+    createFile(this.path, this.target)
   }
 
   discard(): void {

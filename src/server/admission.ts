@@ -49,7 +49,6 @@ class TokenSlots {
 }
 
 export class Admission {
-  readonly #timeoutMs: number
   /** The slots by the names of accepted tokens. These are few, so none is ever removed. */
   readonly #slotsByToken = new Map<string, TokenSlots>()
   readonly #sharedRoom = new Slots(sharedRoomBytes)
@@ -57,9 +56,7 @@ export class Admission {
   #previousList = Promise.resolve()
 
   /** @param timeoutMs a search, count or list that has no slot within this time fails */
-  constructor(timeoutMs: number) {
-    this.#timeoutMs = timeoutMs
-  }
+  constructor(private readonly timeoutMs: number) {}
 
   /**
    * Waits until the request may begin, and its body be read.
@@ -85,7 +82,7 @@ export class Admission {
         : slots.room.acquire()
     const waitingCount = slots.expensive.waitingCount + slots.list.waitingCount
     if (slots[cost].isFull && waitingCount >= maxWaitingRequests) throw createUnavailableError()
-    const limits = { timeoutMs: this.#timeoutMs, signals }
+    const limits = { timeoutMs: this.timeoutMs, signals }
     const release = await slots[cost].acquire(limits).catch((error: unknown) => {
       throw isTimeout(error) ? createUnavailableError() : error
     })

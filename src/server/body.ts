@@ -54,8 +54,6 @@ interface BodyConnection {
 export class Body {
   /** This is true once the request has its token and its quota, and will soon be with the store. */
   isAdmitted = false
-  readonly #response: ServerResponse
-  readonly #connection: BodyConnection
   readonly #countUnits: (units: number) => void
   #receivedBuffer = new GrowingBuffer()
   /** Resolves when the body is whole or too large, and rejects when the client has left. */
@@ -64,13 +62,11 @@ export class Body {
 
   /** @param countUnits is called for each chunk, and for each KiB: see `Floods` */
   constructor(
-    response: ServerResponse,
-    connection: BodyConnection,
+    private readonly response: ServerResponse,
+    private readonly connection: BodyConnection,
     countUnits: (units: number) => void,
   ) {
     const { headers } = response.req
-    this.#response = response
-    this.#connection = connection
     this.#countUnits = countUnits
     const hasBody = isChunked(headers) || Number(headers['content-length'] ?? 0) > 0
     this.#end = hasBody ? this.#collect() : Promise.resolve()
@@ -81,7 +77,7 @@ export class Body {
   /** @throws {HttpError} 413, or 503 when the client has left */
   async read(): Promise<Buffer> {
     this.isAdmitted = true
-    this.#connection.release('body')
+    this.connection.release('body')
     await this.#end
     if (this.#receivedBuffer.length > maxBodyBytes) throw createBodyTooLargeError()
     return this.#receivedBuffer.bytes
@@ -91,11 +87,11 @@ export class Body {
   discard(): void {
     this.#isDiscarded = true
     this.#receivedBuffer = new GrowingBuffer()
-    this.#connection.release('body')
+    this.connection.release('body')
   }
 
   #collect(): Promise<void> {
-    const { req: request } = this.#response
+    const { req: request } = this.response
     const end = new Promise<void>((resolve, reject) => {
       request.once('end', resolve).once('close', () => {
         // An error is expensive, and most requests have ended when they close.
@@ -104,7 +100,7 @@ export class Body {
       request.on('data', (chunk: Buffer) => {
         const kibibytes = Math.floor(chunk.length / 1024)
         this.#countUnits(isChunked(request.headers) ? 1 + kibibytes : kibibytes)
-        if (this.#response.writableEnded || this.#isDiscarded) return
+        if (this.response.writableEnded || this.#isDiscarded) return
         this.#receivedBuffer.append(chunk)
         if (this.#receivedBuffer.length > maxBodyBytes) resolve()
       })
@@ -115,11 +111,11 @@ export class Body {
   }
 
   #holdUnlessWhole(): void {
-    const { headers, complete } = this.#response.req
+    const { headers, complete } = this.response.req
     // node:http receives the whole body some time before it sets `complete`. To hold the connection
     // in between would only delay the request.
     const isWhole = complete || this.#receivedBuffer.length === Number(headers['content-length'])
-    if (!isWhole && !this.isAdmitted && !this.#isDiscarded) this.#connection.hold('body')
+    if (!isWhole && !this.isAdmitted && !this.#isDiscarded) this.connection.hold('body')
   }
 }
 

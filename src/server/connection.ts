@@ -30,9 +30,6 @@ export interface ReceivedRequest {
 type HoldReason = 'flood' | 'body' | 'pipelined'
 
 export class Connection {
-  readonly socket: Socket
-  /** False during a TLS handshake, when `socket` is the TCP connection below it. */
-  readonly isOpen: boolean
   /** The request whose body or response is in progress. */
   request: ReceivedRequest | undefined
   /** When the last request with an accepted token came, on the clock of `performance.now`. */
@@ -42,9 +39,11 @@ export class Connection {
   /** True from a call of `resume` until its event, which comes in the next tick. */
   #isResuming = false
 
-  constructor(socket: Socket, isOpen: boolean) {
-    this.socket = socket
-    this.isOpen = isOpen
+  constructor(
+    readonly socket: Socket,
+    /** False during a TLS handshake, when `socket` is the TCP connection below it. */
+    readonly isOpen: boolean,
+  ) {
     socket.on('resume', () => {
       this.#isResuming = false
       if (this.isHeld) socket.pause()

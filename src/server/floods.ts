@@ -24,7 +24,6 @@ const maxFloodUnits = 1000
 const maxReadBytes = 65_536
 
 export class Floods {
-  readonly #connections: Connections
   /** The units of the current iteration of the event loop. */
   #units = 0
   /**
@@ -39,9 +38,7 @@ export class Floods {
   /** The units that connections have brought since the phase `reading`. */
   #broughtUnits = new WeakMap<Connection, number>()
 
-  constructor(connections: Connections) {
-    this.#connections = connections
-  }
+  constructor(private readonly connections: Connections) {}
 
   /** Holds a new connection during a pause. */
   add(connection: Connection): void {
@@ -84,9 +81,9 @@ export class Floods {
   async #pauseAll(): Promise<void> {
     this.#phase = 'pausing'
     this.#pauseCount += 1
-    for (const connection of this.#connections) this.#hold(connection)
+    for (const connection of this.connections) this.#hold(connection)
     await nextIteration()
-    await this.#connections.waitUntilAllAccepted()
+    await this.connections.waitUntilAllAccepted()
     this.#phase = 'resuming'
     await this.#resumeInBatches()
   }

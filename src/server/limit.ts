@@ -22,8 +22,6 @@ const maxIterationsToAccept = 511
 const reportIntervalMs = 60_000
 
 export class Connections {
-  readonly #limit: number
-  readonly #log: Pick<Log, 'warn'>
   /** A Map keeps its order, so the first connection is the oldest. */
   readonly #connections = new Map<Socket, Connection>()
   /** When the limit was last reported, on the clock of `performance.now`. */
@@ -32,10 +30,10 @@ export class Connections {
   #acceptedCount = 0
 
   /** @param limit the largest number of open connections. Those in a TLS handshake count. */
-  constructor(limit: number, log: Pick<Log, 'warn'>) {
-    this.#limit = limit
-    this.#log = log
-  }
+  constructor(
+    private readonly limit: number,
+    private readonly log: Pick<Log, 'warn'>,
+  ) {}
 
   get size(): number {
     return this.#connections.size
@@ -57,7 +55,7 @@ export class Connections {
    */
   accept(socket: Socket, isOpen: boolean): Connection {
     this.#acceptedCount += 1
-    if (this.#connections.size >= this.#limit) this.#closeOne()
+    if (this.#connections.size >= this.limit) this.#closeOne()
     return this.#add(socket, isOpen)
   }
 
@@ -89,7 +87,7 @@ export class Connections {
     oldest.socket.destroy()
     if (performance.now() < this.#reportedAtMs + reportIntervalMs) return
     this.#reportedAtMs = performance.now()
-    this.#log.warn(`The limit of ${this.#limit} connections was reached: the oldest are closed`)
+    this.log.warn(`The limit of ${this.limit} connections was reached: the oldest are closed`)
   }
 
   /**

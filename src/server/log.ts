@@ -49,21 +49,19 @@ const blockLength = 65_536
 
 /** A crash loses the lines that were collected in the last `delayMs`. */
 export class Log {
-  readonly #options: LogOptions
   readonly #isText: boolean
   /** These lines are not written yet. */
   #lines = ''
   #timer: NodeJS.Timeout | undefined
 
-  constructor(options: LogOptions) {
-    this.#options = options
+  constructor(private readonly options: LogOptions) {
     // `isTerminal` asks the system, so it is read once, and not for each line.
     this.#isText = options.output.isTerminal
   }
 
   record(entry: AccessLogEntry): void {
-    this.#options.onRequest?.(entry)
-    this.#write('info', entry, this.#options.delayMs)
+    this.options.onRequest?.(entry)
+    this.#write('info', entry, this.options.delayMs)
   }
 
   info(message: string, fields: Fields = {}): void {
@@ -88,7 +86,7 @@ export class Log {
   async flush(): Promise<void> {
     clearTimeout(this.#timer)
     this.#timer = undefined
-    const { output, redact } = this.#options
+    const { output, redact } = this.options
     const lines = this.#lines
     this.#lines = ''
     try {
@@ -99,7 +97,7 @@ export class Log {
   }
 
   #write(level: 'info' | 'warn' | 'error', fields: Fields, delayMs = 0): void {
-    if (levels.indexOf(level) < levels.indexOf(this.#options.level)) return
+    if (levels.indexOf(level) < levels.indexOf(this.options.level)) return
     const time = new Date().toISOString()
     this.#lines += this.#isText
       ? formatTextLine(level, time, fields)

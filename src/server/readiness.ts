@@ -23,19 +23,17 @@ interface ReadinessOptions {
 const checkTimeoutMs = 1000
 
 export class Readiness {
-  readonly #options: ReadinessOptions
   #checkInProgress: Promise<string | undefined> | undefined
   /** The reason that was logged last. */
   #reportedReason: string | undefined
 
-  constructor(options: ReadinessOptions) {
-    this.#options = options
+  constructor(private readonly options: ReadinessOptions) {
     this.#reportedReason = options.permanentReason
   }
 
   /** @returns why the service is not ready, or undefined if it is */
   async explain(): Promise<string | undefined> {
-    const { isDraining, permanentReason } = this.#options
+    const { isDraining, permanentReason } = this.options
     const reason = isDraining()
       ? undefined
       : (permanentReason ?? (await this.#checkWithinTimeout()))
@@ -50,7 +48,7 @@ export class Readiness {
     const check = this.#checkInProgress
     return new Promise((resolve) => {
       const reportTimeout = () => {
-        const outage = this.#options.findOutage()
+        const outage = this.options.findOutage()
         resolve(outage ? describeFailure(outage) : 'The store did not answer within a second')
       }
       const timer = setTimeout(reportTimeout, checkTimeoutMs)
@@ -60,12 +58,12 @@ export class Readiness {
 
   async #checkStore(): Promise<string | undefined> {
     try {
-      await this.#options.checkStore()
+      await this.options.checkStore()
       return undefined
     } catch (error) {
       if (error instanceof PlantsError && error.kind !== 'internalError')
         return describeFailure(error)
-      this.#options.log.error(error)
+      this.options.log.error(error)
       return 'The check of the store failed: the log of the service has the error'
     } finally {
       this.#checkInProgress = undefined
@@ -76,7 +74,7 @@ export class Readiness {
   #logReasonChange(reason: string | undefined): void {
     if (reason === this.#reportedReason) return
     this.#reportedReason = reason
-    const { log } = this.#options
+    const { log } = this.options
     if (reason === undefined) log.info('The service is ready again')
     else log.warn(`The service is not ready: ${reason}`)
   }

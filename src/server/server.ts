@@ -62,13 +62,15 @@ const drainGraceMs = 500
 
 export class HttpServer {
   readonly server: Server | SecureServer
-  readonly #handler: Handler
   readonly #log: HttpServerOptions['log']
   readonly #connections: Connections
   readonly #floods: Floods
   isDraining = false
 
-  constructor(handler: Handler, { limits, tls, log }: HttpServerOptions) {
+  constructor(
+    private readonly handler: Handler,
+    { limits, tls, log }: HttpServerOptions,
+  ) {
     const { requestTimeoutMs, connectionLimit } = limits
     const options = {
       ...tls,
@@ -88,7 +90,6 @@ export class HttpServer {
     // limited. One more than is accepted shows that there are too many.
     server.maxHeadersCount = maxHeaderLines + 1
     this.server = server
-    this.#handler = handler
     this.#log = log
     this.#connections = new Connections(connectionLimit, log)
     this.#floods = new Floods(this.#connections)
@@ -220,7 +221,7 @@ export class HttpServer {
       this.#log.record({ outcome: 'aborted', from: socket.remoteAddress })
       return
     }
-    this.#handler(receivedRequest).catch((error: unknown) => {
+    this.handler(receivedRequest).catch((error: unknown) => {
       this.#log.error(error)
       socket.destroy()
     })

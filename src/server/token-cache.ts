@@ -40,8 +40,6 @@ const freshnessMs = 500
 const maxFirstLookups = 32
 
 export class TokenCache {
-  readonly #store: TokenStore
-  readonly #clock: Clock
   readonly #firstLookups = new Slots(maxFirstLookups)
   /**
    * The lookups of all remembered tokens, by the SHA-256 of the token. A search by the token itself
@@ -50,10 +48,10 @@ export class TokenCache {
    */
   readonly #lookups = new Map<string, Lookup>()
 
-  constructor(store: TokenStore, clock: Clock) {
-    this.#store = store
-    this.#clock = clock
-  }
+  constructor(
+    private readonly store: TokenStore,
+    private readonly clock: Clock,
+  ) {}
 
   async findCaller(bearerToken: string): Promise<Caller | undefined> {
     const digest = hashToken(bearerToken)
@@ -68,7 +66,7 @@ export class TokenCache {
   }
 
   #isValid(token: Token | undefined): token is Token {
-    return token !== undefined && isValidToken(token, this.#clock.getTimeMs())
+    return token !== undefined && isValidToken(token, this.clock.getTimeMs())
   }
 
   /** Answers at once. After half a second without a request, the answer may be the earlier one. */
@@ -89,20 +87,20 @@ export class TokenCache {
   }
 
   #isFresh({ freshUntilMs }: Lookup): boolean {
-    return this.#clock.now() < freshUntilMs
+    return this.clock.now() < freshUntilMs
   }
 
   async #lookUpFirst(key: string, digest: Buffer): Promise<Token | undefined> {
-    const freshUntilMs = this.#clock.now() + freshnessMs
-    const token = await this.#firstLookups.run(() => this.#store.find(digest))
+    const freshUntilMs = this.clock.now() + freshnessMs
+    const token = await this.#firstLookups.run(() => this.store.find(digest))
     if (token)
       this.#lookups.set(key, { token: Promise.resolve(token), latestToken: token, freshUntilMs })
     return token
   }
 
   async #lookUpAgain(key: string, digest: Buffer, latestToken: Token): Promise<Token | undefined> {
-    const freshUntilMs = this.#clock.now() + freshnessMs
-    const lookup = { token: this.#store.find(digest), latestToken, freshUntilMs }
+    const freshUntilMs = this.clock.now() + freshnessMs
+    const lookup = { token: this.store.find(digest), latestToken, freshUntilMs }
     this.#lookups.set(key, lookup)
     let token: Token | undefined
     try {

@@ -16,22 +16,12 @@ import { maxUnpackedBytes } from '../limits.js'
 import { createTooLargeError, DamageError } from './damage.js'
 
 export class Archive {
-  readonly #bytes: Buffer
-  readonly #zip: ZipFile
-  readonly #entries: ReadonlyMap<string, readonly Entry[]>
-  readonly #signal: AbortSignal
-
   private constructor(
-    bytes: Buffer,
-    zip: ZipFile,
-    entries: ReadonlyMap<string, readonly Entry[]>,
-    signal: AbortSignal,
-  ) {
-    this.#bytes = bytes
-    this.#zip = zip
-    this.#entries = entries
-    this.#signal = signal
-  }
+    private readonly bytes: Buffer,
+    private readonly zip: ZipFile,
+    private readonly entries: ReadonlyMap<string, readonly Entry[]>,
+    private readonly signal: AbortSignal,
+  ) {}
 
   /**
    * @param file the name of the file, for messages
@@ -57,15 +47,15 @@ export class Archive {
 
   /** The paths of all parts, in lower case and with `/` between folders. */
   get paths(): string[] {
-    return [...this.#entries.keys()]
+    return [...this.entries.keys()]
   }
 
   get isEncrypted(): boolean {
-    return [...this.#entries.values()].flat().some((entry) => entry.isEncrypted())
+    return [...this.entries.values()].flat().some((entry) => entry.isEncrypted())
   }
 
   has(path: string): boolean {
-    return this.#entries.has(foldPath(path))
+    return this.entries.has(foldPath(path))
   }
 
   /**
@@ -90,7 +80,7 @@ export class Archive {
       if (length > entry.uncompressedSize) break
       checksum = crc32(block, checksum)
       yield block
-      await checkSignal(this.#signal)
+      await checkSignal(this.signal)
     }
     if (length !== entry.uncompressedSize) throw new DamageError(`the size of ${path} is wrong`)
     if (checksum !== entry.crc32) throw new DamageError(`the checksum of ${path} is wrong`)
@@ -103,21 +93,21 @@ export class Archive {
   }
 
   #findEntry(path: string): Entry {
-    const [entry, duplicate] = this.#entries.get(foldPath(path)) ?? []
+    const [entry, duplicate] = this.entries.get(foldPath(path)) ?? []
     if (!entry) throw new DamageError(`${path} is missing`)
     if (duplicate) throw new DamageError(`two parts have the name ${path}`)
     return entry
   }
 
   async #readPacked(entry: Entry, path: string): Promise<Buffer> {
-    const { fileDataStart: start } = await this.#zip
+    const { fileDataStart: start } = await this.zip
       .readLocalFileHeaderPromise(entry, { minimal: true })
       .catch((error: unknown) => {
         throw new DamageError(`${path} is not at the position that the directory gives`, {
           cause: error,
         })
       })
-    return this.#bytes.subarray(start, start + entry.compressedSize)
+    return this.bytes.subarray(start, start + entry.compressedSize)
   }
 }
 

@@ -7,22 +7,20 @@ import { parseRange } from './references.js'
 export class MergedCells {
   /** The first range below the header that has a column of the records. */
   firstRange: string | undefined
-  readonly #headerLine: number
-  readonly #columns: readonly number[]
 
   /** @param columns the indexes of the columns that are read */
-  constructor(headerLine: number, columns: readonly number[]) {
-    this.#headerLine = headerLine
-    this.#columns = columns
-  }
+  constructor(
+    private readonly headerLine: number,
+    private readonly columns: readonly number[],
+  ) {}
 
   /** Adds the reference of a range, such as `C2:C4`. A reference that is not valid is ignored. */
   add(reference: string): void {
     if (this.firstRange !== undefined) return
     const range = parseRange(reference)
-    if (!range || range.lastRow <= this.#headerLine) return
+    if (!range || range.lastRow <= this.headerLine) return
     const { firstColumn, lastColumn } = range
-    const isRead = this.#columns.some((column) => column >= firstColumn && column <= lastColumn)
+    const isRead = this.columns.some((column) => column >= firstColumn && column <= lastColumn)
     if (isRead) this.firstRange = reference
   }
 }

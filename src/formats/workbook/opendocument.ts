@@ -34,9 +34,6 @@ export async function readOpenDocument(archive: Archive, file: string): Promise<
 class ContentReader extends RowBuilder implements ElementHandler {
   readonly keepsPrefixes = true
   readonly sheets: Sheet[] = []
-  readonly #options: RowOptions
-  /** The index of the only sheet whose rows are read; undefined for the first rows of all. */
-  readonly #sheetIndex: number | undefined
   readonly #hiddenStyles = new Set<string>()
   #style = ''
   #isInRoot = false
@@ -51,10 +48,12 @@ class ContentReader extends RowBuilder implements ElementHandler {
   /** How many elements are open that have no cells, or no text of a cell. */
   #ignoredDepth = 0
 
-  constructor(options: RowOptions, sheetIndex?: number) {
+  constructor(
+    private readonly options: RowOptions,
+    /** The index of the only sheet whose rows are read; undefined for the first rows of all. */
+    private readonly sheetIndex?: number,
+  ) {
     super(options)
-    this.#options = options
-    this.#sheetIndex = sheetIndex
   }
 
   openElement(name: string, attributes: Attributes): void {
@@ -91,14 +90,14 @@ class ContentReader extends RowBuilder implements ElementHandler {
     else if (name === 'style:style') this.#style = attributes['style:name'] ?? ''
     else if (name === 'style:table-properties' && attributes['table:display'] === 'false')
       this.#hiddenStyles.add(this.#style)
-    if (this.#hiddenStyles.size > maxSheets) throw createTooLargeError(this.#options.file)
+    if (this.#hiddenStyles.size > maxSheets) throw createTooLargeError(this.options.file)
   }
 
   /** Opens a sheet, or ignores what else a spreadsheet has, such as its tracked changes. */
   #openSheet(name: string, attributes: Attributes): void {
-    const isRead = this.#sheetIndex === undefined || this.#sheetIndex === this.#sheetCount
+    const isRead = this.sheetIndex === undefined || this.sheetIndex === this.#sheetCount
     if (name === 'table:table') this.#sheetCount += 1
-    if (this.#sheetCount > maxSheets) throw createTooLargeError(this.#options.file)
+    if (this.#sheetCount > maxSheets) throw createTooLargeError(this.options.file)
     if (name !== 'table:table' || !isRead) {
       this.#ignoredDepth = 1
       return
@@ -112,15 +111,15 @@ class ContentReader extends RowBuilder implements ElementHandler {
   #closeSheet(): void {
     const sheet = this.#sheet
     this.#sheet = undefined
-    if (!sheet || this.#sheetIndex !== undefined) return
+    if (!sheet || this.sheetIndex !== undefined) return
     this.#headsLength += this.characters
     const head = this.takeRows()
-    if (this.#headsLength > maxKeptBytes) throw createTooLargeError(this.#options.file)
+    if (this.#headsLength > maxKeptBytes) throw createTooLargeError(this.options.file)
     this.sheets.push({ ...sheet, path, head })
   }
 
   #openInSheet(name: string, attributes: Attributes): void {
-    const isRead = this.#sheetIndex !== undefined || this.length < maxHeadRows
+    const isRead = this.sheetIndex !== undefined || this.length < maxHeadRows
     if (name === 'table:table-row' && isRead) {
       this.beginRow(this.rowNumber + this.#rowCount)
       this.#rowCount = parseCount(attributes, 'table:number-rows-repeated')
@@ -128,7 +127,7 @@ class ContentReader extends RowBuilder implements ElementHandler {
   }
 
   #closeRow(row: Cell[]): void {
-    const isHead = this.#sheetIndex === undefined
+    const isHead = this.sheetIndex === undefined
     this.endRow(row, isHead ? Math.min(this.#rowCount, maxHeadRows) : this.#rowCount)
   }
 
@@ -143,7 +142,7 @@ class ContentReader extends RowBuilder implements ElementHandler {
     const columns = parseCount(attributes, 'table:number-columns-spanned')
     const rows = parseCount(attributes, 'table:number-rows-spanned')
     if (columns > 1 || rows > 1)
-      this.#options.onMergedCells?.(formatRange(this.column, this.rowNumber, columns, rows))
+      this.options.onMergedCells?.(formatRange(this.column, this.rowNumber, columns, rows))
     this.addCell(cell, parseCount(attributes, 'table:number-columns-repeated'))
   }
 

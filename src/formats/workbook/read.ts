@@ -78,30 +78,19 @@ async function gatherBytes({ name, blocks }: FormatInput): Promise<Buffer> {
 }
 
 class WorkbookReader {
-  readonly #archive: Archive
-  readonly #workbook: Workbook
-  readonly #file: string
-  readonly #options: FormatOptions
-  readonly #finder: HeaderFinder
   /** The number of cells in the first rows of all sheets that were read, with the empty ones. */
   #headCells = 0
 
   constructor(
-    archive: Archive,
-    workbook: Workbook,
-    file: string,
-    options: FormatOptions,
-    finder: HeaderFinder,
-  ) {
-    this.#archive = archive
-    this.#workbook = workbook
-    this.#file = file
-    this.#options = options
-    this.#finder = finder
-  }
+    private readonly archive: Archive,
+    private readonly workbook: Workbook,
+    private readonly file: string,
+    private readonly options: FormatOptions,
+    private readonly finder: HeaderFinder,
+  ) {}
 
   async openTable(): Promise<TableReader> {
-    const { sheets } = this.#workbook
+    const { sheets } = this.workbook
     const candidates = this.#findSheets(sheets)
     const { sheet, head, heads } = await this.#chooseSheet(candidates)
     const { row = -1, readColumns = [], width = Infinity } = this.#findHeader(head) ?? {}
@@ -139,7 +128,7 @@ class WorkbookReader {
       heads.push(tableHead)
       headRows.push(head)
     }
-    const ratings = heads.map(({ rows }) => this.#finder.rateTable(rows))
+    const ratings = heads.map(({ rows }) => this.finder.rateTable(rows))
     const index = ratings.indexOf(Math.max(...ratings))
     return {
       sheet: assertDefined(sheets[index]),
@@ -156,14 +145,14 @@ class WorkbookReader {
 
   /** Finds the sheet that `--sheet` names, or else the visible ones. */
   #findSheets(sheets: readonly Sheet[]): Sheet[] {
-    const { sheet: requestedSheet } = this.#options
+    const { sheet: requestedSheet } = this.options
     return requestedSheet === undefined
-      ? findVisibleSheets(sheets, this.#file)
-      : [findSheet(requestedSheet, sheets, this.#file)]
+      ? findVisibleSheets(sheets, this.file)
+      : [findSheet(requestedSheet, sheets, this.file)]
   }
 
   #findHeader(head: readonly Row[]): HeaderLocation | undefined {
-    return this.#finder.findHeader(listCells(head))
+    return this.finder.findHeader(listCells(head))
   }
 
   /** Reads the first rows of a sheet. They may be out of order in the file. */
@@ -183,7 +172,7 @@ class WorkbookReader {
   /** Adds the empty cells that are not saved. Thousands of sheets may lack millions of them. */
   #fillRow(row: Cells): Cells {
     this.#headCells += row.length
-    if (this.#headCells > maxHeadCells) throw createTooLargeError(this.#file)
+    if (this.#headCells > maxHeadCells) throw createTooLargeError(this.file)
     return Object.assign(Array<Cell>(row.length).fill(undefined), row)
   }
 
@@ -199,14 +188,14 @@ class WorkbookReader {
         `The sheet ${listNames([name])} has no cells`,
         'Choose another sheet with --sheet',
       )
-    const rows = this.#workbook.createRowReader(sheet, { file: this.#file, ...options })
+    const rows = this.workbook.createRowReader(sheet, { file: this.file, ...options })
     try {
-      for await (const _ of parsePart(this.#archive, path, rows))
+      for await (const _ of parsePart(this.archive, path, rows))
         if (rows.isFull || rows.length >= batchRows) yield rows.takeRows()
     } catch (error) {
       if (!(error instanceof DamageError)) throw error
       const reason = `in the sheet ${listNames([name])}, ${error.message}`
-      throw explainDamage(this.#file, new DamageError(reason, { cause: error }))
+      throw explainDamage(this.file, new DamageError(reason, { cause: error }))
     }
     yield rows.takeRows()
   }

@@ -12,7 +12,6 @@ import type { Attributes, ElementHandler } from './xml.js'
 
 /** Reads the rows of a sheet (ECMA-376 part 1, 18.3.1.73). */
 export class RowReader extends RowBuilder implements ElementHandler {
-  readonly #context: CellContext
   readonly #onMergedCells: RowOptions['onMergedCells']
   readonly #inlineString = new StringCollector()
   #isInData = false
@@ -24,9 +23,11 @@ export class RowReader extends RowBuilder implements ElementHandler {
   #openContent: 'value' | 'inlineString' | undefined
   #value = ''
 
-  constructor(options: RowOptions, context: CellContext) {
+  constructor(
+    options: RowOptions,
+    private readonly context: CellContext,
+  ) {
     super(options)
-    this.#context = context
     this.#onMergedCells = options.onMergedCells
   }
 
@@ -120,6 +121,6 @@ export class RowReader extends RowBuilder implements ElementHandler {
 
   #closeCell(cell: RawCell): void {
     this.#cell = undefined
-    this.addCell(readCell(cell, this.#context))
+    this.addCell(readCell(cell, this.context))
   }
 }

@@ -116,13 +116,10 @@ interface NamedSheet {
 class MainPartReader implements ElementHandler {
   readonly sheets: NamedSheet[] = []
   is1904 = false
-  readonly #file: string
   #depth = 0
   #isInSheets = false
 
-  constructor(file: string) {
-    this.#file = file
-  }
+  constructor(private readonly file: string) {}
 
   openElement(name: string, attributes: Attributes): void {
     this.#depth += 1
@@ -133,7 +130,7 @@ class MainPartReader implements ElementHandler {
     if (name !== 'sheet' || !this.#isInSheets) return
     const isHidden = state !== 'visible'
     this.sheets.push({ name: sheet, isHidden, relationId: findRelationId(attributes) })
-    if (this.sheets.length > maxSheets) throw createTooLargeError(this.#file)
+    if (this.sheets.length > maxSheets) throw createTooLargeError(this.file)
   }
 
   closeElement(name: string): void {

@@ -49,8 +49,6 @@ export async function parseWholePart<Handler extends ElementHandler>(
 }
 
 class PartParser {
-  readonly #path: string
-  readonly #handler: ElementHandler
   readonly #parser = new SaxesParser({ position: false })
   /** The names of the open elements. */
   readonly #openNames: string[] = []
@@ -65,9 +63,10 @@ class PartParser {
   /** How many UTF-16 units saxes had read when it last called a handler. */
   #lastEventPosition = 0
 
-  constructor(path: string, handler: ElementHandler) {
-    this.#path = path
-    this.#handler = handler
+  constructor(
+    private readonly path: string,
+    private readonly handler: ElementHandler,
+  ) {
     this.#listenForTags()
     this.#listenForTexts()
     this.#listenForErrors()
@@ -78,7 +77,7 @@ class PartParser {
     this.#parser.write(text)
     // saxes keeps a text, a tag or a comment in memory until it ends.
     if (this.#fedLength - this.#lastEventPosition > 2 * maxRecordBytes)
-      throw new DamageError(`${this.#path} has a text or a tag that is larger than 1 MiB`)
+      throw new DamageError(`${this.path} has a text or a tag that is larger than 1 MiB`)
   }
 
   close(): void {
@@ -86,14 +85,14 @@ class PartParser {
   }
 
   #listenForTags(): void {
-    const handler = this.#handler
+    const handler = this.handler
     this.#parser.on('opentag', ({ name: fullName, attributes }) => {
       const name = this.#removePrefix(fullName)
       this.#checkPlace(name, attributes)
       this.#openNames.push(name)
       this.#closedName = ''
       if (this.#openNames.length > maxDepth)
-        throw new DamageError(`${this.#path} is nested too deeply`)
+        throw new DamageError(`${this.path} is nested too deeply`)
       handler.openElement(name, attributes)
       this.#lastEventPosition = this.#parser.position
     })
@@ -106,7 +105,7 @@ class PartParser {
 
   /** Elements with another prefix keep it, because they are not those of the same name. */
   #removePrefix(name: string): string {
-    this.#prefix ??= this.#handler.keepsPrefixes ? '' : name.slice(0, name.indexOf(':') + 1)
+    this.#prefix ??= this.handler.keepsPrefixes ? '' : name.slice(0, name.indexOf(':') + 1)
     return name.startsWith(this.#prefix) ? name.slice(this.#prefix.length) : name
   }
 
@@ -117,13 +116,13 @@ class PartParser {
     const names = contents.get(parent)
     const isForeign = names !== undefined && (!names.has(name) || namespace !== this.#namespace)
     if (!isForeign && !(singles.has(name) && name === this.#closedName)) return
-    throw new DamageError(`${this.#path} has a misplaced element ${name} in ${parent}`)
+    throw new DamageError(`${this.path} has a misplaced element ${name} in ${parent}`)
   }
 
   #listenForTexts(): void {
     const addText = (text: string) => {
       this.#lastEventPosition = this.#parser.position
-      this.#handler.addText?.(text)
+      this.handler.addText?.(text)
     }
     this.#parser.on('text', addText)
     this.#parser.on('cdata', addText)
@@ -134,14 +133,14 @@ class PartParser {
 
   #listenForErrors(): void {
     this.#parser.on('error', (error) => {
-      throw new DamageError(`${this.#path} is not well-formed XML (${describeReason(error)})`)
+      throw new DamageError(`${this.path} is not well-formed XML (${describeReason(error)})`)
     })
     this.#parser.on('doctype', () => {
-      throw new DamageError(`${this.#path} has a document type declaration`)
+      throw new DamageError(`${this.path} has a document type declaration`)
     })
     this.#parser.on('xmldecl', ({ encoding = 'UTF-8' }) => {
       if (/^utf-?8$/i.test(encoding)) return
-      throw new DamageError(`${this.#path} is in ${encoding}, not in UTF-8`)
+      throw new DamageError(`${this.path} is in ${encoding}, not in UTF-8`)
     })
   }
 }

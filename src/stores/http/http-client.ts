@@ -64,15 +64,12 @@ const maxBodyBytes = 4 * 1_048_576
 
 /** Sends requests to a service. It follows no redirects, because the token is for one address. */
 export class HttpClient {
-  readonly #service: Service
   #connectedAtMs: number | undefined
   #transport: Promise<Transport> | undefined
   /** The transport that also trusts the certificates of the system, if there are any. */
   #systemTransport: Promise<Transport | undefined> | undefined
 
-  constructor(service: Service) {
-    this.#service = service
-  }
+  constructor(private readonly service: Service) {}
 
   /** The time of the first connection, or undefined if there was none. */
   get connectedAtMs(): number | undefined {
@@ -84,7 +81,7 @@ export class HttpClient {
     timeoutMs: number,
     signals: AbortSignal[],
   ): Promise<HttpResponse | NoResponse> {
-    const { address, access } = this.#service
+    const { address, access } = this.service
     access.trace?.(`> ${request.method} ${address.name}${request.path}`)
     const result = await runWithin(timeoutMs, signals, (signal) => this.#exchange(request, signal))
     if ('cause' in result) access.trace?.(`* failed: ${result.cause}`)
@@ -99,9 +96,9 @@ export class HttpClient {
     let isSent = false
     const onSent = () => {
       isSent = true
-      this.#connectedAtMs ??= this.#service.runtime.now()
+      this.#connectedAtMs ??= this.service.runtime.now()
     }
-    this.#transport ??= createTransport(this.#service)
+    this.#transport ??= createTransport(this.service)
     const transport = (await this.#systemTransport) ?? (await this.#transport)
     try {
       signal.throwIfAborted()
@@ -122,7 +119,7 @@ export class HttpClient {
     signal: AbortSignal,
     onSent: () => void,
   ): Promise<HttpResponse> {
-    const { address, access } = this.#service
+    const { address, access } = this.service
     const path = address.url.pathname.replace(/\/$/, '') + request.path
     const outgoingRequest = open({
       ...target,
@@ -163,12 +160,12 @@ export class HttpClient {
    * @returns true if the request must be repeated. No byte of it was sent.
    */
   async #trustSystem(failedTransport: Transport): Promise<boolean> {
-    const { createSystemContext, trace } = this.#service.access
+    const { createSystemContext, trace } = this.service.access
     this.#systemTransport ??= (async () => {
       const secureContext = await createSystemContext?.()
       if (secureContext === undefined) return undefined
       trace?.('* unknown issuer: trying again with the certificates of the system')
-      return createTransport(this.#service, secureContext)
+      return createTransport(this.service, secureContext)
     })()
     const transport = await this.#systemTransport
     return transport !== undefined && transport !== failedTransport

@@ -33,7 +33,6 @@ interface Call<T = unknown> {
  * finds out whether the service has idempotency keys.
  */
 export class ServiceClient {
-  readonly service: Service
   readonly #httpClient: HttpClient
   #token: string
   /**
@@ -44,8 +43,7 @@ export class ServiceClient {
   /** True if the user was warned that requests are repeated. The warning is printed only once. */
   #hasWarned = false
 
-  constructor(service: Service) {
-    this.service = service
+  constructor(readonly service: Service) {
     this.#httpClient = new HttpClient(service)
     this.#token = service.access.token
   }

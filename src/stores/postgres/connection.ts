@@ -59,21 +59,20 @@ export class PostgresConnection {
   readonly server: string
   /** This is true if the address allows a server that is read-only. */
   readonly mayBeReadOnly: boolean
-  readonly #client: pg.Client
-  readonly #access: PostgresAccess
   /**
    * The driver waits a second longer than the server, which usually cancels the statement first.
    */
   readonly #clientTimeout: { query_timeout: number }
 
-  constructor(client: pg.ClientBase, access: PostgresAccess) {
+  constructor(
+    private readonly client: pg.ClientBase,
+    private readonly access: PostgresAccess,
+  ) {
     // A pool creates clients of this class, but its type does not say so.
     if (!(client instanceof pg.Client)) throw new TypeError('The client has no host')
     this.name = access.address.name
     this.server = formatHost(client)
     this.mayBeReadOnly = access.address.targetSessionAttrs === 'any'
-    this.#client = client
-    this.#access = access
     this.#clientTimeout = { query_timeout: access.timeoutMs + 1000 }
   }
 
@@ -95,7 +94,7 @@ export class PostgresConnection {
       return await this.read(select)
     } catch (error) {
       if (!isSettingRejected(error)) throw error
-      clientsWithoutCheck.add(this.#client)
+      clientsWithoutCheck.add(this.client)
       return this.read(select)
     }
   }
@@ -126,7 +125,7 @@ export class PostgresConnection {
 
   async #query(sql: string, values: unknown[]): Promise<Result[]> {
     const query = { text: sql, values, rowMode: 'array' as const, ...this.#clientTimeout }
-    const response: Promise<Result | Result[]> = this.#client.query<Row>(query)
+    const response: Promise<Result | Result[]> = this.client.query<Row>(query)
     const result = await this.#waitForResponse(response)
     return Array.isArray(result) ? result : [result]
   }
@@ -145,7 +144,7 @@ export class PostgresConnection {
     shouldCommit: (result: T) => boolean = () => true,
     maxLockWaitMs = Infinity,
   ): Promise<T> {
-    const lockTimeoutMs = Math.ceil(Math.min(maxLockWaitMs, this.#access.timeoutMs * 0.9))
+    const lockTimeoutMs = Math.ceil(Math.min(maxLockWaitMs, this.access.timeoutMs * 0.9))
     await this.begin(`SET LOCAL lock_timeout = ${lockTimeoutMs}; SAVEPOINT changes`)
     if (this.mayBeReadOnly) await this.#assertWritable()
     const result = await work()
@@ -184,14 +183,14 @@ export class PostgresConnection {
     const keepFirstWarning = ({ code, message }: Notice) => {
       if (code?.startsWith(warningClass)) warning ??= message ?? ''
     }
-    this.#client.on('notice', keepFirstWarning)
+    this.client.on('notice', keepFirstWarning)
     const { command } = await this.query('COMMIT')
       .catch((cause: unknown) => {
         if (wasRolledBack(cause)) throw cause
         const event = `The connection to ${this.name} was lost during a commit`
         throw createUnknownOutcomeError(event, cause)
       })
-      .finally(() => this.#client.off('notice', keepFirstWarning))
+      .finally(() => this.client.off('notice', keepFirstWarning))
     if (command !== 'COMMIT')
       throw new PlantsError('unavailable', `${this.name} rolled back the transaction`)
     // The warning says that the changes are stored on this server, but perhaps not on a standby.
@@ -202,7 +201,7 @@ export class PostgresConnection {
   /** @returns the number of rows that were inserted */
   async insertByCopy(table: string, rows: string): Promise<number> {
     const copy = Object.assign(copyFrom(`COPY ${table} FROM STDIN`), this.#clientTimeout)
-    const stream = this.#client.query(copy)
+    const stream = this.client.query(copy)
     stream.end(rows)
     await this.#waitForResponse(finished(stream))
     return stream.rowCount
@@ -214,12 +213,12 @@ export class PostgresConnection {
    * timeout, so the timeout only limits the wait for each chunk.
    */
   async *copyOut(select: string): AsyncGenerator<Buffer> {
-    const { runtime, timeoutMs } = this.#access
+    const { runtime, timeoutMs } = this.access
     const signal = runtime.getStopSignal()
     await this.begin('SET LOCAL statement_timeout = 0')
     signal.throwIfAborted()
     try {
-      const stream = this.#client.query(copyTo(`COPY (${select}) TO STDOUT`))
+      const stream = this.client.query(copyTo(`COPY (${select}) TO STDOUT`))
       const chunks: AsyncIterator<Buffer> = stream[Symbol.asyncIterator]()
       for (;;) {
         // Without `destroy`, `next` would wait for a server that has stopped to send.
@@ -237,7 +236,7 @@ export class PostgresConnection {
   }
 
   async #waitForResponse<T>(response: Promise<T>): Promise<T> {
-    const signal = this.#access.runtime.getStopSignal()
+    const signal = this.access.runtime.getStopSignal()
     try {
       return await waitUntilSignal(response, signal)
     } catch (error) {
@@ -250,8 +249,8 @@ export class PostgresConnection {
    *   it
    */
   #toCallError(error: unknown): PlantsError {
-    this.#access.runtime.getStopSignal().throwIfAborted()
-    return toPlantsError(error, this.#access)
+    this.access.runtime.getStopSignal().throwIfAborted()
+    return toPlantsError(error, this.access)
   }
 
   /**
@@ -268,17 +267,17 @@ export class PostgresConnection {
    *   and not the commit of all plants.
    */
   #formatSettings(): string {
-    const check = clientsWithoutCheck.has(this.#client)
+    const check = clientsWithoutCheck.has(this.client)
       ? ''
       : 'SET LOCAL client_connection_check_interval = 500;'
     return `${check} SET LOCAL search_path = pg_catalog; SET LOCAL synchronous_commit = on;
       SET LOCAL client_min_messages = warning;
-      SET LOCAL statement_timeout = ${this.#access.timeoutMs}; SET CONSTRAINTS ALL IMMEDIATE`
+      SET LOCAL statement_timeout = ${this.access.timeoutMs}; SET CONSTRAINTS ALL IMMEDIATE`
   }
 }
 
 /** The clients of servers that do not accept `client_connection_check_interval`. */
-const clientsWithoutCheck = new WeakSet<pg.Client>()
+const clientsWithoutCheck = new WeakSet<pg.ClientBase>()
 
 /** A name and a tag may have 1 MiB each, so a message has at most about 200 MiB. */
 const maxStatementsPerMessage = 100

@@ -25,15 +25,14 @@ const lockTimeoutMs = 1000
 type BatchResult = Outcome[] | 'locked'
 
 export class CreateBatch {
-  readonly #database: PostgresDatabase
-  readonly #applier: PostgresChangeApplier
   readonly #creates: Create[] = []
   readonly #result: Promise<BatchResult>
   #isOpen = true
 
-  constructor(database: PostgresDatabase, applier: PostgresChangeApplier) {
-    this.#database = database
-    this.#applier = applier
+  constructor(
+    private readonly database: PostgresDatabase,
+    private readonly applier: PostgresChangeApplier,
+  ) {
     this.#result = this.#storeAll()
   }
 
@@ -53,7 +52,7 @@ export class CreateBatch {
     // join.
     await new Promise(setImmediate)
     try {
-      return await this.#database.change(
+      return await this.database.change(
         (connection) => this.#storeInTransaction(connection),
         () => this.#creates.every(isRepeatable),
       )
@@ -66,14 +65,14 @@ export class CreateBatch {
     this.#isOpen = false
     const creates = this.#creates
     if (creates.length === 1)
-      return connection.transaction(() => this.#applier.apply(connection, creates))
+      return connection.transaction(() => this.applier.apply(connection, creates))
     const store = () => this.#applyUnlessLocked(connection)
     return connection.transaction(store, (result) => result !== 'locked', lockTimeoutMs)
   }
 
   async #applyUnlessLocked(connection: PostgresConnection): Promise<BatchResult> {
     try {
-      return await this.#applier.apply(connection, this.#creates)
+      return await this.applier.apply(connection, this.#creates)
     } catch (error) {
       if (isLockTimeout(error)) return 'locked'
       throw error
@@ -82,8 +81,8 @@ export class CreateBatch {
 
   async #storeAlone(create: Create): Promise<Outcome> {
     const creates = [create]
-    const [outcome] = await this.#database.change(
-      (connection) => connection.transaction(() => this.#applier.apply(connection, creates)),
+    const [outcome] = await this.database.change(
+      (connection) => connection.transaction(() => this.applier.apply(connection, creates)),
       () => creates.every(isRepeatable),
     )
     return assertDefined(outcome)

@@ -32,13 +32,11 @@ import { assertStore, createStore, plantColumns, plantsTable, tokensTable } from
 /** A store in the schema `plant_store` of a database. */
 export class PostgresStore implements DirectStore {
   readonly tokens: TokenStore
-  readonly #database: PostgresDatabase
   readonly #applier = new PostgresChangeApplier()
   /** Creates join this batch while it waits for a connection. */
   #batch: CreateBatch | undefined
 
-  private constructor(database: PostgresDatabase) {
-    this.#database = database
+  private constructor(private readonly database: PostgresDatabase) {
     this.tokens = createPostgresTokenStore(database)
   }
 
@@ -55,37 +53,37 @@ export class PostgresStore implements DirectStore {
 
   async get(ids: readonly bigint[]): Promise<Map<bigint, StoredPlant>> {
     const sql = `SELECT ${plantColumns} FROM ${plantsTable} WHERE id = ANY ('{${ids.join()}}'::bigint[])`
-    const rows = await this.#database.read(sql)
-    return new Map(toPlants(rows, this.#database.name).map((plant) => [plant.id, plant]))
+    const rows = await this.database.read(sql)
+    return new Map(toPlants(rows, this.database.name).map((plant) => [plant.id, plant]))
   }
 
   read(query: ReadQuery = {}): AsyncIterable<StoredPlant[]> {
-    return query.inPages ? readPages(this.#database, query) : readSnapshot(this.#database, query)
+    return query.inPages ? readPages(this.database, query) : readSnapshot(this.database, query)
   }
 
   async count(query: CountQuery = {}): Promise<bigint> {
-    const { where } = await buildClauses(this.#database, query)
+    const { where } = await buildClauses(this.database, query)
     const select = `SELECT count(*) FROM ${plantsTable} ${where}`
-    const [[count] = []] = await this.#database.scan(select, query.signal)
-    return toCount(count, this.#database.name)
+    const [[count] = []] = await this.database.scan(select, query.signal)
+    return toCount(count, this.database.name)
   }
 
   countBy(field: StringFieldName, query: CountQuery = {}): Promise<FieldCounts> {
-    return queryFieldCounts(this.#database, field, query)
+    return queryFieldCounts(this.database, field, query)
   }
 
   async write(changes: readonly Change[], { signal }: WriteOptions = {}): Promise<Outcome[]> {
     signal?.throwIfAborted()
     const [change] = changes
     if (changes.length === 1 && change?.type === 'create') return [await this.#create(change)]
-    return this.#database.change(
+    return this.database.change(
       (connection) => connection.transaction(() => this.#applier.apply(connection, changes)),
       () => changes.every(isRepeatable),
     )
   }
 
   #create(create: Create): Promise<Outcome> {
-    if (!this.#batch?.isOpen) this.#batch = new CreateBatch(this.#database, this.#applier)
+    if (!this.#batch?.isOpen) this.#batch = new CreateBatch(this.database, this.#applier)
     return this.#batch.add(create)
   }
 
@@ -93,7 +91,7 @@ export class PostgresStore implements DirectStore {
     work: (transaction: Transaction) => Promise<T>,
     { shouldCommit }: TransactionOptions<T> = {},
   ): Promise<T> {
-    return this.#database.changeOnce((connection) => {
+    return this.database.changeOnce((connection) => {
       const transaction: Transaction = {
         write: async (changes, { signal } = {}) => {
           signal?.throwIfAborted()
@@ -107,12 +105,12 @@ export class PostgresStore implements DirectStore {
   }
 
   async findRights(): Promise<readonly Right[]> {
-    const [row = []] = await this.#database.read(`SELECT ${rights.map(buildPrivilegeTest).join()}`)
+    const [row = []] = await this.database.read(`SELECT ${rights.map(buildPrivilegeTest).join()}`)
     return rights.filter((_, index) => row[index] === 't')
   }
 
   findServer(): Promise<StoreServer> {
-    return this.#database.run(examineServer)
+    return this.database.run(examineServer)
   }
 
   async check(neededRights: readonly Right[] = ['create']): Promise<void> {
@@ -126,7 +124,7 @@ export class PostgresStore implements DirectStore {
   }
 
   close(): Promise<void> {
-    return this.#database.close()
+    return this.database.close()
   }
 }
 

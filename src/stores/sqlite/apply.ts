@@ -36,7 +36,6 @@ import { toPlant } from './read.js'
 const rowsPerBatch = 50
 
 export class SqliteChangeApplier {
-  readonly #connection: Connection
   /**
    * Whether the ids of a batch are looked up before an insert is tried. Where one id exists, as in
    * an import that is repeated, the next ids most likely exist, too.
@@ -44,9 +43,7 @@ export class SqliteChangeApplier {
   #expectsStoredIds = false
   #hasTriggers = false
 
-  constructor(connection: Connection) {
-    this.#connection = connection
-  }
+  constructor(private readonly connection: Connection) {}
 
   /**
    * Plants with neighboring ids are in one page of the table, and a page that is visited twice may
@@ -56,7 +53,7 @@ export class SqliteChangeApplier {
    */
   apply(changes: readonly Change[]): Outcome[] {
     // Nobody else can add a trigger during the transaction.
-    const [triggerCount]: [bigint] = this.#connection.prepare(countTriggers).get()
+    const [triggerCount]: [bigint] = this.connection.prepare(countTriggers).get()
     this.#hasTriggers = triggerCount > 0n
     const order = findOrder(changes)
     const outcomes = new Array<Outcome>(changes.length)
@@ -92,7 +89,7 @@ export class SqliteChangeApplier {
 
   #plan(changes: readonly Change[]): Plan {
     const ids = `[${changes.map(getTargetId).join()}]`
-    const rows = this.#connection.prepare(selectStored).all(ids)
+    const rows = this.connection.prepare(selectStored).all(ids)
     const storedPlants = rows.map((row) => ({ plant: toPlant(row), key: row[3] ?? undefined }))
     return planChanges(storedPlants, changes)
   }
@@ -106,7 +103,7 @@ export class SqliteChangeApplier {
   #insert(plants: readonly KeyedPlant[]): boolean {
     if (plants.length === 0) return true
     try {
-      const insert = this.#connection.prepare(getInsertSql(plants.length))
+      const insert = this.connection.prepare(getInsertSql(plants.length))
       const { changes } = insert.run(...listValues(plants))
       if (Number(changes) === plants.length) return true
     } catch (error) {
@@ -123,7 +120,7 @@ export class SqliteChangeApplier {
    * @returns why the store rejects a row; undefined if the plan was executed
    */
   #executeInSavepoint(plan: Plan): string | undefined {
-    const { db, prepare } = this.#connection
+    const { db, prepare } = this.connection
     prepare('SAVEPOINT change').run()
     let rejectionReason: string | undefined
     try {
@@ -141,7 +138,7 @@ export class SqliteChangeApplier {
   /** @returns false if a statement has changed no row, because a trigger skips the row */
   #execute({ createdPlants, replacedPlants, deletedPlants }: Plan): boolean {
     const changeRow = (sql: string, values: readonly RowValue[]) =>
-      Number(this.#connection.prepare(sql).run(...values).changes) === 1
+      Number(this.connection.prepare(sql).run(...values).changes) === 1
     return (
       createdPlants.every((plant) => changeRow(getInsertSql(1), toRow(plant))) &&
       replacedPlants.every((plant) => changeRow(updatePlant, toRow(plant))) &&

@@ -70,24 +70,22 @@ export const foldFunction = 'plants_fold'
 
 export class Connection {
   readonly db: Database
-  /**
-   * If the address is a link, this is the target of the link, because SQLite keeps its log next to
-   * the target.
-   */
-  readonly path: string
-  readonly #options: SqliteOptions
   readonly #statements = new Map<string, Statement>()
   readonly isReadOnly: boolean
   /** Whether the file was created when it was opened. */
   isNew = false
-  readonly #mode: OpenMode
   #isOpen = true
 
-  private constructor(path: string, options: SqliteOptions, mode: OpenMode) {
-    this.path = path
+  private constructor(
+    /**
+     * If the address is a link, this is the target of the link, because SQLite keeps its log next to
+     * the target.
+     */
+    readonly path: string,
+    private readonly options: SqliteOptions,
+    private readonly mode: OpenMode,
+  ) {
     this.isReadOnly = mode.parameters !== writeMode
-    this.#options = options
-    this.#mode = mode
     this.db = connect(buildUri(path, mode.parameters), { readOnly: this.isReadOnly })
     addFoldFunction(this.db)
   }
@@ -173,7 +171,7 @@ export class Connection {
    * @throws {PlantsError} an explained error: see `explainSqliteError`
    */
   async retryWhileLocked<T>(call: () => T, file: NamedFile = this.#nameStore()): Promise<T> {
-    const { runtime, timeoutMs } = this.#options
+    const { runtime, timeoutMs } = this.options
     try {
       const callIfOpen = () => {
         this.#assertOpen()
@@ -191,7 +189,7 @@ export class Connection {
 
   /** Whether the log that was to be read is gone, because the last writer closed the store. */
   hasLostLog(): boolean {
-    return this.#mode.parameters === readMode && findUnmergedFile(this.path) === undefined
+    return this.mode.parameters === readMode && findUnmergedFile(this.path) === undefined
   }
 
   /**
@@ -199,13 +197,13 @@ export class Connection {
    * first time. What it reads then is a mixture of old and new pages.
    */
   #assertUnchanged(): void {
-    const { fingerprint } = this.#mode
+    const { fingerprint } = this.mode
     if (fingerprint !== undefined && fingerprint !== readFingerprint(this.path))
-      throw createChangedFileError(describeFile(this.path, this.#options))
+      throw createChangedFileError(describeFile(this.path, this.options))
   }
 
   #nameStore(): NamedFile {
-    return { path: this.path, subject: describeFile(this.path, this.#options) }
+    return { path: this.path, subject: describeFile(this.path, this.options) }
   }
 
   get isInTransaction(): boolean {

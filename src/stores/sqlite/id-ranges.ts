@@ -12,7 +12,6 @@ export type IdRange = [first: bigint, last: bigint]
  * the plants of one range.
  */
 export class IdRanges {
-  readonly #prepare: Connection['prepare']
   readonly #isDescending: boolean
   readonly #selectSum: string
   readonly #maxRows: number
@@ -26,14 +25,13 @@ export class IdRanges {
    *   of its own.
    */
   constructor(
-    prepare: Connection['prepare'],
+    private readonly prepare: Connection['prepare'],
     { after, desc = false }: Pick<ReadQuery, 'after' | 'desc'>,
     step: { rows: number; bytes: number },
   ) {
     const bytes = 'octet_length(name) + ifnull(octet_length(tag), 0) AS bytes'
     const [end, order] = desc ? ['min', 'DESC'] : ['max', 'ASC']
     const rows = `SELECT id, ${bytes} ${fromIdRange} ORDER BY id ${order} LIMIT ?`
-    this.#prepare = prepare
     this.#isDescending = desc
     this.#selectSum = `SELECT ${end}(id), sum(bytes) FROM (${rows})`
     this.#maxRows = step.rows
@@ -66,7 +64,7 @@ export class IdRanges {
   #findRangeEnd(neededRows: number): bigint | undefined {
     this.#rows = Math.min(neededRows, this.#maxRows, Math.ceil(this.#rows * 1.25))
     while (this.#first <= this.#last) {
-      const sum = this.#prepare(this.#selectSum)
+      const sum = this.prepare(this.#selectSum)
       const [end, size]: (bigint | null)[] = sum.get(this.#first, this.#last, this.#rows)
       if (end == null) return undefined
       // In a corrupt tree, a page can lead back to an earlier page, and the loop would never end.

@@ -18,13 +18,12 @@ import { Writer } from './writer.js'
 
 export class SqliteStore implements DirectStore {
   readonly tokens: TokenStore
-  readonly #connection: Connection
-  readonly #options: SqliteOptions
   readonly #writer: Writer
 
-  private constructor(connection: Connection, options: SqliteOptions) {
-    this.#connection = connection
-    this.#options = options
+  private constructor(
+    private readonly connection: Connection,
+    private readonly options: SqliteOptions,
+  ) {
     this.#writer = new Writer(connection)
     this.tokens = createSqliteTokenStore(connection, this.#writer)
   }
@@ -59,11 +58,11 @@ export class SqliteStore implements DirectStore {
   }
 
   get(ids: readonly bigint[]) {
-    return this.#connection.retryWhileLocked(() => findPlants(this.#connection, ids))
+    return this.connection.retryWhileLocked(() => findPlants(this.connection, ids))
   }
 
   async *read(query: ReadQuery = {}) {
-    if (query.inPages) return yield* readPlants(this.#connection, query)
+    if (query.inPages) return yield* readPlants(this.connection, query)
     const connection = await this.#openSnapshot()
     try {
       yield* readPlants(connection, query)
@@ -77,15 +76,15 @@ export class SqliteStore implements DirectStore {
    * connection would show all other calls the same moment.
    */
   async #openSnapshot(): Promise<Connection> {
-    const { path } = this.#connection
-    const connection = await Connection.open({ name: path }, 'read', this.#options)
+    const { path } = this.connection
+    const connection = await Connection.open({ name: path }, 'read', this.options)
     if (!connection) throw createUnusableStoreError(path, 'was deleted or replaced', 'Try again')
     connection.db.exec('BEGIN')
     return connection
   }
 
   count(query: CountQuery = {}) {
-    return countPlants(this.#connection, query)
+    return countPlants(this.connection, query)
   }
 
   async countBy(field: StringFieldName, query: CountQuery = {}) {
@@ -98,7 +97,7 @@ export class SqliteStore implements DirectStore {
   }
 
   async findRights() {
-    return isWritableFile(this.#connection.path) ? rights : (['read'] as const)
+    return isWritableFile(this.connection.path) ? rights : (['read'] as const)
   }
 
   async findServer() {

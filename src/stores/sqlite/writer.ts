@@ -36,7 +36,6 @@ interface PendingWrite {
 const maxIterationsToWait = 100
 
 export class Writer {
-  readonly #connection: Connection
   readonly #applier: SqliteChangeApplier
   readonly #filesHaveTheirNames: () => boolean
   #isWal = false
@@ -45,8 +44,7 @@ export class Writer {
   /** Settles when the latest transaction has ended. It never rejects. */
   #previousTransaction: Promise<unknown> = Promise.resolve()
 
-  constructor(connection: Connection) {
-    this.#connection = connection
+  constructor(private readonly connection: Connection) {
     this.#applier = new SqliteChangeApplier(connection)
     this.#filesHaveTheirNames = createFileNameCheck(connection.path)
   }
@@ -83,7 +81,7 @@ export class Writer {
    */
   async checkReading(): Promise<void> {
     this.#assertFilesHaveTheirNames()
-    await this.#connection.retryWhileLocked(() => this.#assertVersion())
+    await this.connection.retryWhileLocked(() => this.#assertVersion())
   }
 
   /**
@@ -91,8 +89,8 @@ export class Writer {
    * waiting on.
    */
   close(): void {
-    this.#connection.close()
-    const error = createClosedError(this.#connection.path)
+    this.connection.close()
+    const error = createClosedError(this.connection.path)
     for (const { reject } of this.#pendingWrites.splice(0)) reject(error)
   }
 
@@ -172,7 +170,7 @@ export class Writer {
    *   may be a dry run or a check, which must leave the file as it is.
    */
   async #runInTransaction<T>(work: () => T | Promise<T>, { enablesWal = false } = {}): Promise<T> {
-    const connection = this.#connection
+    const connection = this.connection
     const { db, path, prepare } = connection
     await connection.retryWhileLocked(() => {
       if (enablesWal) this.#isWal ||= prepare('PRAGMA journal_mode = WAL').get()[0] === 'wal'
@@ -193,19 +191,19 @@ export class Writer {
 
   #assertFilesHaveTheirNames(): void {
     if (this.#filesHaveTheirNames()) return
-    const message = describeMissingFiles(this.#connection.path)
+    const message = describeMissingFiles(this.connection.path)
     throw new PlantsError('unavailable', message, { hint: 'Try again' })
   }
 
   /** Another program may have changed the store to another version since it was opened. */
   #assertVersion(): void {
-    const { path, prepare } = this.#connection
+    const { path, prepare } = this.connection
     const [version]: [bigint] = prepare('PRAGMA user_version').get()
     assertVersion(version, path)
   }
 
   #commit(): void {
-    const { path, prepare } = this.#connection
+    const { path, prepare } = this.connection
     try {
       prepare('COMMIT').run()
     } catch (error) {

@@ -35,8 +35,6 @@ interface ReportOptions {
 
 /** Prints the progress, the rejected records and the summary of an import. */
 export class ImportReport {
-  readonly #plan: ImportPlan
-  readonly #context: CommandContext
   readonly #rejectsFile: RejectsFile | undefined
   readonly #progress: Progress
   /** The last step; undefined before the first one. */
@@ -59,13 +57,11 @@ export class ImportReport {
   #undoCommand: string | undefined
 
   constructor(
-    plan: ImportPlan,
-    context: CommandContext,
+    private readonly plan: ImportPlan,
+    private readonly context: CommandContext,
     { rejectsFile, shownLines, isPreview = false }: ReportOptions,
   ) {
     const { io, reporter } = context
-    this.#plan = plan
-    this.#context = context
     this.#rejectsFile = rejectsFile
     this.#progress = new Progress(io, reporter.showsProgress, 0)
     this.#shownLines = shownLines
@@ -87,7 +83,7 @@ export class ImportReport {
   /** Whether nothing of an import with `--atomic` is stored. */
   get isRolledBack(): boolean {
     const isRejected = countRejectedRecords(this.counts) > 0
-    return this.#plan.atomic === true && (isRejected || !this.isComplete)
+    return this.plan.atomic === true && (isRejected || !this.isComplete)
   }
 
   /** Whether the import has changed the store, or may have. */
@@ -100,7 +96,7 @@ export class ImportReport {
   async announceUndo(command: string): Promise<void> {
     this.#undoCommand = command
     await this.#progress.clear()
-    await this.#context.reporter.warn(describeUndo(command))
+    await this.context.reporter.warn(describeUndo(command))
   }
 
   /** Shows what has become of a chunk. */
@@ -112,7 +108,7 @@ export class ImportReport {
       rejected: countRejectedRecords(counts),
       part: progress,
     })
-    const { reporter } = this.#context
+    const { reporter } = this.context
     for (const rejection of rejections) {
       const cause = findHintCause(rejection)
       const count = this.#causeCounts.get(cause) ?? 0
@@ -130,8 +126,8 @@ export class ImportReport {
         newRejections.map(({ line, error, message }) => ({ error, message, file, line })),
       )
     }
-    if (!this.#plan.dryRun) return
-    this.#changes ??= await showDryRunChanges(this.#context, this.#isPreview)
+    if (!this.plan.dryRun) return
+    this.#changes ??= await showDryRunChanges(this.context, this.#isPreview)
     await this.#changes?.add(outcomes)
   }
 
@@ -142,7 +138,7 @@ export class ImportReport {
   }
 
   async #warn(text: string, label?: 'warning'): Promise<void> {
-    if (this.#isNewLine(text)) await this.#context.reporter.warn(text, label)
+    if (this.#isNewLine(text)) await this.context.reporter.warn(text, label)
   }
 
   async writeSummary(): Promise<void> {
@@ -151,10 +147,10 @@ export class ImportReport {
     const { counts, isComplete, isRolledBack } = this
     const finishedCount = countFinishedRecords(counts)
     if (finishedCount === 0 && isComplete)
-      await this.#context.reporter.warn(describeEmptyInput(this.#plan), 'warning')
+      await this.context.reporter.warn(describeEmptyInput(this.plan), 'warning')
     await this.#writeWarnings()
 
-    const { dryRun } = this.#plan
+    const { dryRun } = this.plan
     const { skipped, unknown } = counts
     const created = isRolledBack ? 0 : counts.created
     const updated = isRolledBack ? 0 : counts.updated
@@ -175,9 +171,9 @@ export class ImportReport {
     const isKept = !dryRun && !isRolledBack
     // A reader of stdout that has left must not hide why the import fails after its summary.
     const sentence = `${subject}: ${parts.join(', ')}`
-    await printOutcome(fields, sentence, this.#context, { isKept }).catch(ignoreClosedPipe)
-    if (this.#missing > 0) await this.#context.reporter.warn(describeMissing(this.#missing))
-    if (undo !== undefined) await this.#context.reporter.warn(describeUndo(undo))
+    await printOutcome(fields, sentence, this.context, { isKept }).catch(ignoreClosedPipe)
+    if (this.#missing > 0) await this.context.reporter.warn(describeMissing(this.#missing))
+    if (undo !== undefined) await this.context.reporter.warn(describeUndo(undo))
   }
 
   /** The most frequent reason of the rejected records; undefined if none is rejected. */
@@ -193,7 +189,7 @@ export class ImportReport {
 
   /** Counts the plants of the store for which no record stands. */
   #countOtherPlants(): Partial<Record<'deleted' | 'missing', number>> {
-    if (!this.#plan.sync) return this.#missing > 0 ? { missing: this.#missing } : {}
+    if (!this.plan.sync) return this.#missing > 0 ? { missing: this.#missing } : {}
     const deleted = this.isRolledBack ? 0 : this.counts.deleted
     const missing = this.counts.missing + this.counts.deleted - deleted
     return missing > 0 ? { ...(deleted > 0 && { deleted }), missing } : { deleted }
@@ -203,7 +199,7 @@ export class ImportReport {
   async endPreview(): Promise<void> {
     await this.#progress.clear()
     if (this.#unlistedRejectionCount > 0)
-      await this.#context.reporter.warn(describeMore(this.#unlistedRejectionCount, 'rejected'))
+      await this.context.reporter.warn(describeMore(this.#unlistedRejectionCount, 'rejected'))
     await this.#changes?.end()
     await this.#writeWarnings()
   }
@@ -226,7 +222,7 @@ export class ImportReport {
   /** @throws {PlantsError} `incomplete` if records were rejected, or plants were not deleted */
   assertComplete(): void {
     const rejectedCount = countRejectedRecords(this.counts)
-    const { atomic, sync } = this.#plan
+    const { atomic, sync } = this.plan
     if (rejectedCount === 0) {
       const { missing } = this.counts
       if (!sync || missing === 0) return
@@ -239,7 +235,7 @@ export class ImportReport {
     const recordCount = countFinishedRecords(this.counts)
     const rejects = this.#findRejectsPath()
     const isRejectsFile = this.#step?.reader.isRejects === true
-    const options = { plan: this.#plan, recordCount, rejects, isRejectsFile }
+    const options = { plan: this.plan, recordCount, rejects, isRejectsFile }
     const hint = chooseOutcomeHint(this.#causeCounts, options)
     throw new PlantsError('incomplete', message, { hint, details: this.#describeCauses() })
   }
@@ -268,7 +264,7 @@ export class ImportReport {
   async explainFailure(error: unknown): Promise<unknown> {
     await this.#progress.clear()
     if (!(error instanceof PlantsError) || error.kind === 'internalError') return error
-    const { atomic, dryRun } = this.#plan
+    const { atomic, dryRun } = this.plan
     const { counts } = this
     const finishedCount = countFinishedRecords(counts)
     const mayHaveStored = !atomic && !dryRun && finishedCount + counts.unknown > 0

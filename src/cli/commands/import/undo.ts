@@ -12,24 +12,21 @@ import type { ImportReport } from './report.js'
  * back. If they cannot be kept, a warning says so, and the import goes on.
  */
 export class ImportUndo {
-  readonly #context: CommandContext
   #copy: ImportCopy | undefined
   /** The report of the import; undefined while the copy has a temporary name. */
   #report: ImportReport | undefined
 
-  constructor(context: CommandContext) {
-    this.#context = context
-  }
+  constructor(private readonly context: CommandContext) {}
 
   /** Copies the contents of the store, if it is a file with plants. */
   async prepare(): Promise<void> {
-    const { address, io } = this.#context
+    const { address, io } = this.context
     const { copyBeforeImport } = findKind(address)
     if (this.#copy || !copyBeforeImport) return
     const copyTime = new Date(io.getTimeMs())
     try {
       this.#copy = await copyBeforeImport(address, {
-        ...createOpenContext(this.#context),
+        ...createOpenContext(this.context),
         copyTime,
       })
     } catch (error) {
@@ -49,7 +46,7 @@ export class ImportUndo {
     try {
       // The paths are absolute, so that the command also works in another directory.
       const path = quoteForShell(copy.keep())
-      const store = quoteForShell(this.#context.address.name)
+      const store = quoteForShell(this.context.address.name)
       this.#report = report
       await report.announceUndo(`plants restore ${path} --store ${store} --yes`)
     } catch (error) {
@@ -70,6 +67,6 @@ export class ImportUndo {
 
   async #warnOfFailure(error: unknown): Promise<void> {
     if (!(error instanceof PlantsError) || error.isInterruption) throw error
-    await this.#context.reporter.warn(`The import cannot be undone: ${error.message}`, 'warning')
+    await this.context.reporter.warn(`The import cannot be undone: ${error.message}`, 'warning')
   }
 }
