@@ -31,8 +31,8 @@ import {
 import { Archive } from './archive.js'
 import { createTooLargeError, DamageError, explainDamage } from './damage.js'
 import { createCompoundFileError, identifyWorkbook, isCompoundFile } from './identify.js'
-import { MergedCells } from './merged-cells.js'
 import { readOpenDocument } from './opendocument.js'
+import { parseRange } from './references.js'
 import type { RowOptions } from './row-builder.js'
 import { readWorkbook, type Sheet, type Workbook } from './sheets.js'
 import { parsePart } from './xml.js'
@@ -236,3 +236,28 @@ function describeSheet({ name, isHidden }: Sheet): string {
 
 /** A sheet has at most 16,384 columns. Few workbooks have even one sheet that is so wide. */
 const maxHeadCells = 8_388_608
+
+/**
+ * Finds merged cells of which only the first has a value, so that records lack theirs. A sheet
+ * lists its merged cells after all rows.
+ */
+class MergedCells {
+  /** The first range below the header that has a column of the records. */
+  firstRange: string | undefined
+
+  /** @param columns the indexes of the columns that are read */
+  constructor(
+    private readonly headerLine: number,
+    private readonly columns: readonly number[],
+  ) {}
+
+  /** Adds the reference of a range, such as `C2:C4`. A reference that is not valid is ignored. */
+  add(reference: string): void {
+    if (this.firstRange !== undefined) return
+    const range = parseRange(reference)
+    if (!range || range.lastRow <= this.headerLine) return
+    const { firstColumn, lastColumn } = range
+    const isRead = this.columns.some((column) => column >= firstColumn && column <= lastColumn)
+    if (isRead) this.firstRange = reference
+  }
+}

@@ -8,14 +8,14 @@
  * the next rows, and finds the last id of the step (`IdRanges`).
  */
 
-import type { StringFieldName } from '../../plant/fields.js'
+import { largestId, type StringFieldName, smallestId } from '../../plant/fields.js'
+import { foldString, listNormalForms } from '../../plant/folding.js'
 import { buildPlant, measureFieldLength, type StoredPlant } from '../../plant/plant.js'
 import { addCount, type CountQuery, type FieldCounts, type ReadQuery } from '../query.js'
-import type { Connection } from './connection.js'
+import { type Connection, foldFunction } from './connection.js'
 import { StoreDamageError } from './explain.js'
-import { buildFilter, buildFolding, everyPlantCondition } from './filter.js'
-import { fromIdRange, type IdRange, IdRanges } from './id-ranges.js'
 
+/** A range has at most so many rows and bytes. A plant with more bytes is a range of its own. */
 const readStep = { rows: 1000, bytes: 262_144 }
 
 /** @throws {StoreDamageError} for a type that only another program can have written */
@@ -164,4 +164,105 @@ function toFieldValue(field: StringFieldName, value: unknown): string | undefine
   if (typeof value === 'string') return value
   if (value === null && field === 'tag') return undefined
   throw new StoreDamageError(`a ${field} has a value of another type`)
+}
+
+/**
+ * Builds the condition under which a plant is selected, and the values of its parameters. The text
+ * has no values in it, so a service prepares few statements, whatever its clients search for.
+ */
+function buildFilter({ tag, search }: CountQuery): { where: string; values: string[] } {
+  const conditions: string[] = []
+  const values: string[] = []
+  if (tag === false) conditions.push('tag IS NULL')
+  else if (tag !== undefined) {
+    const forms = listNormalForms(tag)
+    conditions.push(`tag IN (${forms.map(() => '?')})`)
+    values.push(...forms)
+  }
+  if (search !== undefined) {
+    const tests = ['name', 'tag'].map((column) => `instr(${buildFolding(column)}, ?)`)
+    conditions.push(`(${tests.join(' OR ')})`)
+    const foldedSearch = foldString(search)
+    values.push(foldedSearch, foldedSearch)
+  }
+  return { where: conditions.join(' AND ') || everyPlantCondition, values }
+}
+
+/** The SQL of a condition that every plant meets. */
+const everyPlantCondition = 'true'
+
+/**
+ * Builds SQL that folds a field as `foldString` does. It calls `foldString` only for a field with
+ * characters beyond ASCII, which takes six times as long. To compare the numbers of bytes and
+ * characters takes less time than to examine each character.
+ */
+function buildFolding(column: string): string {
+  const isAscii = `octet_length(${column}) = length(${column})`
+  return `CASE WHEN ${isAscii} THEN lower(${column}) ELSE ${foldFunction}(${column}) END`
+}
+
+const fromIdRange = 'FROM plants WHERE id BETWEEN ? AND ?'
+
+type IdRange = [first: bigint, last: bigint]
+
+/**
+ * Divides the ids of a store into ranges, so that a long read has several steps. Each step reads
+ * the plants of one range.
+ */
+class IdRanges {
+  readonly #isDescending: boolean
+  readonly #selectSum: string
+  #rows: number
+  #first: bigint
+  #last: bigint
+
+  constructor(
+    private readonly prepare: Connection['prepare'],
+    { after, desc = false }: Pick<ReadQuery, 'after' | 'desc'>,
+    private readonly step: typeof readStep,
+  ) {
+    const bytes = 'octet_length(name) + ifnull(octet_length(tag), 0) AS bytes'
+    const [end, order] = desc ? ['min', 'DESC'] : ['max', 'ASC']
+    const rows = `SELECT id, ${bytes} ${fromIdRange} ORDER BY id ${order} LIMIT ?`
+    this.#isDescending = desc
+    this.#selectSum = `SELECT ${end}(id), sum(bytes) FROM (${rows})`
+    this.#rows = this.step.rows
+    this.#first = after === undefined || desc ? smallestId : after + 1n
+    this.#last = after === undefined || !desc ? largestId : after - 1n
+  }
+
+  /**
+   * @param neededRows the range needs no more plants than this
+   * @returns the next range; undefined at the end
+   */
+  find(neededRows: number): IdRange | undefined {
+    const end = this.#findRangeEnd(neededRows)
+    if (end === undefined) return undefined
+    return this.#isDescending ? [end, this.#last] : [this.#first, end]
+  }
+
+  /** Call this when the plants of a range were read. Before that, `find` returns the same range. */
+  advance([first, last]: IdRange): void {
+    if (this.#isDescending) this.#last = first - 1n
+    else this.#first = last + 1n
+  }
+
+  /**
+   * Returns the last id of the next range. It begins with a quarter more rows than the previous
+   * range had, and halves their number until their bytes fit.
+   */
+  #findRangeEnd(neededRows: number): bigint | undefined {
+    this.#rows = Math.min(neededRows, this.step.rows, Math.ceil(this.#rows * 1.25))
+    while (this.#first <= this.#last) {
+      const sum = this.prepare(this.#selectSum)
+      const [end, size]: (bigint | null)[] = sum.get(this.#first, this.#last, this.#rows)
+      if (end == null) return undefined
+      // In a corrupt tree, a page can lead back to an earlier page, and the loop would never end.
+      if (end < this.#first || end > this.#last)
+        throw new StoreDamageError(`the id ${end} is out of order`)
+      if (this.#rows === 1 || Number(size) <= this.step.bytes) return end
+      this.#rows = Math.ceil(this.#rows / 2)
+    }
+    return undefined
+  }
 }

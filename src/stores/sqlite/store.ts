@@ -6,14 +6,20 @@ import type { StringFieldName } from '../../plant/fields.js'
 import { isWritableFile } from '../../platform/files.js'
 import type { SqliteAddress } from '../address.js'
 import type { Change } from '../change.js'
-import type { CountQuery, ReadQuery } from '../query.js'
+import { type CountQuery, type ReadQuery, readInPages } from '../query.js'
 import type { DirectStore, Transaction, TransactionOptions, WriteOptions } from '../store.js'
 import type { Purpose } from '../store-kind.js'
-import { type Right, rights, type TokenStore } from '../tokens.js'
+import {
+  buildToken,
+  type Right,
+  rights,
+  type Token,
+  type TokenStore,
+  tokenColumns,
+} from '../tokens.js'
 import { Connection, type SqliteOptions } from './connection.js'
-import { createUnusableStoreError } from './explain.js'
+import { createUnusableStoreError, StoreDamageError } from './explain.js'
 import { countByField, countPlants, readPlants, toPlant } from './read.js'
-import { createSqliteTokenStore } from './tokens.js'
 import { Writer } from './writer.js'
 
 export class SqliteStore implements DirectStore {
@@ -127,4 +133,53 @@ function findPlants({ prepare }: Connection, ids: readonly bigint[]) {
       : prepare(`${select} IN (SELECT value FROM json_each(?))`).all(`[${ids.join()}]`)
   const plants = rows.map(toPlant)
   return new Map(plants.map((plant) => [plant.id, plant]))
+}
+
+const select = `SELECT ${tokenColumns} FROM tokens`
+
+const selectByDigest = `${select} WHERE digest = ?`
+
+const selectPage = `${select} WHERE id > ? ORDER BY id LIMIT ?`
+
+const insert = `INSERT INTO tokens (digest, note, rights, created_at, expires_at)
+  VALUES (?, ?, ?, ?, ?) RETURNING ${tokenColumns}`
+
+/** A second revocation changes nothing, so that the time of the first one stays. */
+const revoke = `UPDATE tokens SET revoked_at = ifnull(revoked_at, ?) WHERE id = ?
+  RETURNING ${tokenColumns}`
+
+function createSqliteTokenStore(connection: Connection, writer: Writer): TokenStore {
+  const { prepare } = connection
+  const getToken = (sql: string, ...values: (bigint | number | Uint8Array)[]) => {
+    const row = prepare(sql).get(...values)
+    return row && toToken(row)
+  }
+  return {
+    find: (digest) => connection.retryWhileLocked(() => getToken(selectByDigest, digest)),
+
+    add: (digest, { note = null, rights, createdAt, expiresAt }) =>
+      writer.transaction(async () => {
+        const times = [createdAt.getTime(), expiresAt?.getTime() ?? null]
+        const row = prepare(insert).get(digest, note, rights.join(), ...times)
+        return toToken(row)
+      }),
+
+    list: () =>
+      readInPages({}, (after = 0n, rows) =>
+        connection.retryWhileLocked(() => prepare(selectPage).all(after, rows).map(toToken)),
+      ),
+
+    revoke: (id, revocationTime) =>
+      writer.transaction(async () => getToken(revoke, revocationTime.getTime(), id)),
+  }
+}
+
+/** A row has the columns of `tokenColumns`, and the connection returns rows as arrays. */
+type TokenRow = [id: bigint, note: string | null, rights: string, ...times: (bigint | null)[]]
+
+/** @throws {StoreDamageError} for a time that only another program can have written */
+function toToken([id, note, rights, ...times]: TokenRow): Token {
+  const token = buildToken(id, note, rights, times)
+  if (token) return token
+  throw new StoreDamageError(`token ${id} has an invalid time`)
 }

@@ -12,6 +12,10 @@
  * asks no questions, and asks whether to import. Nothing is stored before this last answer.
  */
 import type { PlantsError } from '../../../errors.js'
+import type { ColumnAnswers } from '../../../fields/column-answers.js'
+import { askForColumns } from '../../../fields/column-questions.js'
+import { findHeader, findLikeliestHeader } from '../../../fields/header.js'
+import type { Sample } from '../../../fields/missing-fields.js'
 import {
   countFinishedRecords,
   countRejectedRecords,
@@ -19,13 +23,18 @@ import {
 } from '../../../import/counts.js'
 import type { ImportPlan } from '../../../import/inputs.js'
 import { formatPlantCount, groupDigits } from '../../../plant/plant.js'
+import type { Io } from '../../../platform/io.js'
 import type { CommandContext } from '../../context.js'
 import { applyAnswers, type ImportAnswers, sampleInput } from '../../import-dialogue/answers.js'
-import { askForSheetAndColumns } from '../../import-dialogue/ask-columns.js'
 import { askForFileEncoding } from '../../import-dialogue/ask-encoding.js'
 import { askForPolicy, type Comparison } from '../../import-dialogue/ask-policy.js'
 import { buildCommandLine } from '../../import-dialogue/command-line.js'
-import { askToImport, showLines } from '../../import-dialogue/questions.js'
+import {
+  askForColumn,
+  askForSheet,
+  askToImport,
+  showLines,
+} from '../../import-dialogue/questions.js'
 import { describeStore } from '../../open-store.js'
 import { compareWithStore, showDryRun } from './preview.js'
 import type { ImportReport } from './report.js'
@@ -127,4 +136,27 @@ export function describePreview({
   const rejected = countRejectedRecords(counts)
   const rejections = rejected > 0 ? [`${groupDigits(rejected)} rejected: ${rejectionReason}`] : []
   return `${subject}${formatPlantCount(total)} (${[changes.join(', '), ...rejections].join('; ')})`
+}
+
+/**
+ * Asks for the sheet and the columns that the options do not name.
+ *
+ * @returns undefined if no answer about columns would help
+ */
+async function askForSheetAndColumns(
+  { noun, heads }: Sample,
+  plan: ImportPlan,
+  io: Io,
+): Promise<ColumnAnswers | undefined> {
+  if (plan.columns) return undefined
+  const filledHeads = heads.filter(({ rows }) => rows.length > 0)
+  const sheet = filledHeads.length > 1 ? await askForSheet(filledHeads, io) : undefined
+  const head = filledHeads.find((filledHead) => filledHead.sheet === sheet) ?? filledHeads[0]
+  if (!head) return undefined
+  const { rows } = head
+  const headerRow = findHeader(rows, plan)?.row ?? findLikeliestHeader(rows)
+  const questions = askForColumns({ noun, rows, headerRow }, plan)
+  let step = questions.next()
+  while (!step.done) step = questions.next(await askForColumn(step.value, io))
+  return sheet === undefined || !step.value ? step.value : { sheet, ...step.value }
 }
