@@ -147,10 +147,7 @@ test('only platform and main use the process and the console', () => {
 })
 
 test('a message of a module below cli names no option, command or environment variable', () => {
-  const names = Object.entries(listedCommands).flatMap(([name, { aliases = [] }]) => [
-    name,
-    ...aliases,
-  ])
+  const names = [...listedCommands].flatMap(([name, { aliases = [] }]) => [name, ...aliases])
   const commandLineTerms = RegExp(
     `(?<![\\w-])--[a-z][\\w-]*|\\bplants (?:${names.join('|')})\\b|\\bPLANTS_[A-Z_]*`,
     'g',

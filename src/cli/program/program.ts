@@ -1,11 +1,10 @@
 import { CommanderError } from 'commander'
 import { version } from '../../../package.json'
-import { commonFormats } from '../../config/option-values.js'
 import { createUsageError } from '../../errors.js'
 import type { Io } from '../../platform/io.js'
 import { type CommandLine, CommandLineError, PlantsCommand } from '../command.js'
 import { formatHelpHint, getCommandPath } from '../command-names.js'
-import { commandGroups, type ListedCommand, listedCommands } from '../commands/index.js'
+import { type ListedCommand, listedCommands } from '../commands/index.js'
 import { createGlobalOptions } from '../global-options.js'
 
 /**
@@ -143,13 +142,7 @@ function createProgram(
 /** Loads the file of a command, which adds its options, its handler and its subcommands. */
 async function defineCommand(
   command: PlantsCommand,
-  {
-    group,
-    globalOptions = commandGroups[group],
-    formats = commonFormats,
-    topic,
-    load,
-  }: ListedCommand,
+  { globalOptions, formats, topic, load }: ListedCommand,
 ): Promise<void> {
   const { define } = await load()
   define(command)
@@ -168,7 +161,7 @@ async function defineCommand(
  * one. Help, and the hint for a wrong name, need all commands, which take a millisecond.
  */
 function listCommands(line: CommandLine | undefined) {
-  const commands = Object.entries(listedCommands)
+  const commands = [...listedCommands]
   const firstWord = line?.argv.slice(0, 1) ?? []
   const command = commands.find(([name, { aliases = [] }]) =>
     mentionsCommand(firstWord, name, aliases),
