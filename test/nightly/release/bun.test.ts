@@ -9,7 +9,7 @@ const root = join(import.meta.dirname, '../../..')
 
 test('a build fails if its Bun has not the integrity of package-lock.json', async () => {
   const folder = createTemporaryFolder()
-  for (const name of ['bin', 'src', 'LICENSE', 'package.json', 'rolldown.config.mjs'])
+  for (const name of ['bin', 'docs', 'src', 'LICENSE', 'package.json', 'rolldown.config.mjs'])
     cpSync(join(root, name), join(folder, name), { recursive: true })
   symlinkSync(join(root, 'node_modules'), join(folder, 'node_modules'))
   const lock = JSON.parse(readFileSync(join(root, 'package-lock.json'), 'utf8'))
