@@ -203,7 +203,8 @@ function countDistinctTexts({ values }: Pick<Column, 'values'>): number {
  * long text is a description.
  */
 function countDistinctNames({ values }: Column): number {
-  const isName = (value: string) => !/^\S*\d\S*$/.test(value) && value.length <= maxNameLength
+  const isCode = (value: string) => /\d/.test(value) && !/\s/.test(value)
+  const isName = (value: string) => !isCode(value) && value.length <= maxNameLength
   return countDistinctTexts({ values: values.filter(isName) })
 }
 

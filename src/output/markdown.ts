@@ -20,7 +20,7 @@ type FormatLink = (label: string, target: string) => string
 export function formatMarkdown(markdown: string, width: number, formatLink: FormatLink): string {
   const formatInline = (text: string) =>
     text
-      .replaceAll(/\[([^\]]+)\]\(([^)]*)\)/g, (_, label, target) => formatLink(label, target))
+      .replaceAll(/\[([^[\]]+)\]\(([^)]*)\)/g, (_, label, target) => formatLink(label, target))
       .replaceAll('**', '')
   const formatBlock = ({ code, table, level = '', title, text = '' }: Block) => {
     if (code !== undefined) return code.replaceAll(/^(?=.)/gm, '  ')
