@@ -7,21 +7,14 @@ import { type CellContext, type RawCell, readCell } from './cells.js'
 import { DamageError } from './damage.js'
 import { maxRows, parseColumn } from './references.js'
 import { RowBuilder, type RowOptions } from './row-builder.js'
-import { StringCollector } from './texts.js'
+import { isStringText } from './texts.js'
 import type { Attributes, ElementHandler } from './xml.js'
 
 /** Reads the rows of a sheet (ECMA-376 part 1, 18.3.1.73). */
 export class RowReader extends RowBuilder implements ElementHandler {
   readonly #onMergedCells: RowOptions['onMergedCells']
-  readonly #inlineString = new StringCollector()
-  #isInData = false
-  /** How many elements of an extension (`extLst`) are open. An extension has no cells. */
-  #ignoredDepth = 0
   readonly #rowNumbers = new Set<number>()
   #cell: RawCell | undefined
-  /** The open element of the cell, to which the next characters belong: `v` or `is`. */
-  #openContent: 'value' | 'inlineString' | undefined
-  #value = ''
 
   constructor(
     options: RowOptions,
@@ -31,32 +24,30 @@ export class RowReader extends RowBuilder implements ElementHandler {
     this.#onMergedCells = options.onMergedCells
   }
 
-  openElement(name: string, attributes: Attributes): void {
-    if (name === 'sheetData') this.#isInData = true
-    else if (this.#ignoredDepth > 0 || name === 'extLst') this.#ignoredDepth += 1
-    else if (this.#cell) this.#openInCell(name, this.#cell)
+  openElement(name: string, attributes: Attributes, parents: readonly string[]): void {
+    // An extension has no cells.
+    if (parents.includes('extLst')) return
+    if (this.#cell) this.#openInCell(name, this.#cell)
     else if (name === 'c' && this.row) this.#openCell(attributes)
-    else if (name === 'row' && this.#isInData) this.#openRow(attributes['r'])
+    else if (name === 'row' && parents.includes('sheetData')) this.#openRow(attributes['r'])
     else if (name === 'mergeCell') this.#onMergedCells?.(attributes['ref'] ?? '')
   }
 
-  addText(text: string): void {
-    if (this.#ignoredDepth > 0) return
-    if (this.#openContent === 'inlineString') this.#inlineString.addText(text)
-    else if (this.#openContent === 'value') this.#value += text
+  addText(text: string, parents: readonly string[]): void {
+    const cell = this.#cell
+    if (!cell || parents.includes('extLst')) return
+    if (parents.at(-1) === 'v') cell.value += text
+    else if (isStringText(parents)) cell.inlineString += text
     // A cell may have a million texts, so only their length is compared here. `endRow` measures
     // the row in bytes.
-    const { length } =
-      this.#openContent === 'inlineString' ? this.#inlineString.content : this.#value
-    if (length > maxRecordBytes) throw this.createSizeError()
+    const { value = '', inlineString = '' } = cell
+    if (Math.max(value.length, inlineString.length) > maxRecordBytes) throw this.createSizeError()
   }
 
-  closeElement(name: string): void {
-    if (this.#ignoredDepth > 0) this.#ignoredDepth -= 1
-    else if (name === 'c' && this.#cell) this.#closeCell(this.#cell)
-    else if (this.#cell) this.#closeInCell(name, this.#cell)
+  closeElement(name: string, parents: readonly string[]): void {
+    if (parents.includes('extLst')) return
+    if (name === 'c' && this.#cell) this.#closeCell(this.#cell)
     else if (name === 'row' && this.row) this.endRow(this.row)
-    else if (name === 'sheetData') this.#isInData = false
   }
 
   /** @param reference the number of the row; a row without one follows the row before it */
@@ -90,33 +81,11 @@ export class RowReader extends RowBuilder implements ElementHandler {
   }
 
   #openInCell(name: string, cell: RawCell): void {
-    if (this.#openContent === 'inlineString') this.#inlineString.openElement(name)
-    else if (name === 'f') cell.hasFormula = true
-    else if (name === 'v') this.#openValue(cell)
-    else if (name === 'is') this.#openInlineString(cell)
-  }
-
-  #openValue(cell: RawCell): void {
+    if (name === 'f') cell.hasFormula = true
+    else if (name === 'is') cell.inlineString = ''
+    if (name !== 'v') return
     if (cell.value !== undefined) throw new DamageError('a cell has two values')
     cell.value = ''
-    this.#value = ''
-    this.#openContent = 'value'
-  }
-
-  #openInlineString(cell: RawCell): void {
-    cell.inlineString = ''
-    this.#inlineString.reset()
-    this.#openContent = 'inlineString'
-  }
-
-  #closeInCell(name: string, cell: RawCell): void {
-    if (this.#openContent === 'inlineString' && name !== 'is') {
-      this.#inlineString.closeElement(name)
-      return
-    }
-    if (this.#openContent === 'inlineString') cell.inlineString = this.#inlineString.content
-    if (this.#openContent === 'value') cell.value = this.#value
-    this.#openContent = undefined
   }
 
   #closeCell(cell: RawCell): void {

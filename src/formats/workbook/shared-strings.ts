@@ -5,7 +5,7 @@
 import { isTooLarge, maxRecordBytes } from '../limits.js'
 import type { Archive } from './archive.js'
 import { DamageError } from './damage.js'
-import { StringCollector, unescapeString } from './texts.js'
+import { isStringText, unescapeString } from './texts.js'
 import { type ElementHandler, parseWholePart } from './xml.js'
 
 /** Reads the part with the shared strings (ECMA-376 part 1, 18.4.9). */
@@ -15,30 +15,21 @@ export async function readSharedStrings(archive: Archive, path: string): Promise
 
 class SharedStringsReader implements ElementHandler {
   readonly strings: string[] = []
-  readonly #collector = new StringCollector()
-  #isInItem = false
+  #content = ''
 
   openElement(name: string): void {
-    if (this.#isInItem) this.#collector.openElement(name)
-    else if (name === 'si') {
-      this.#isInItem = true
-      this.#collector.reset()
-    }
+    if (name === 'si') this.#content = ''
   }
 
-  addText(text: string): void {
-    if (!this.#isInItem) return
-    this.#collector.addText(text)
+  addText(text: string, parents: readonly string[]): void {
+    if (!isStringText(parents)) return
+    this.#content += text
     // A string may have a million texts, so only their length is compared here.
-    if (this.#collector.content.length > maxRecordBytes) throw createSizeError()
+    if (this.#content.length > maxRecordBytes) throw createSizeError()
   }
 
   closeElement(name: string): void {
-    if (!this.#isInItem) return
-    if (name === 'si') {
-      this.#isInItem = false
-      this.#addString(this.#collector.content)
-    } else this.#collector.closeElement(name)
+    if (name === 'si') this.#addString(this.#content)
   }
 
   #addString(escapedString: string): void {

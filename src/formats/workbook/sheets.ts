@@ -116,26 +116,17 @@ interface NamedSheet {
 class MainPartReader implements ElementHandler {
   readonly sheets: NamedSheet[] = []
   is1904 = false
-  #depth = 0
-  #isInSheets = false
 
   constructor(private readonly file: string) {}
 
-  openElement(name: string, attributes: Attributes): void {
-    this.#depth += 1
+  openElement(name: string, attributes: Attributes, parents: readonly string[]): void {
     // An extension, which is deeper in the part, may have an element with this name, too.
-    if (name === 'workbookPr' && this.#depth === 2) this.#readProperties(attributes)
+    if (name === 'workbookPr' && parents.length === 1) this.#readProperties(attributes)
     const { name: sheet = '', state = 'visible' } = attributes
-    if (name === 'sheets') this.#isInSheets = true
-    if (name !== 'sheet' || !this.#isInSheets) return
+    if (name !== 'sheet' || !parents.includes('sheets')) return
     const isHidden = state !== 'visible'
     this.sheets.push({ name: sheet, isHidden, relationId: findRelationId(attributes) })
     if (this.sheets.length > maxSheets) throw createTooLargeError(this.file)
-  }
-
-  closeElement(name: string): void {
-    this.#depth -= 1
-    if (name === 'sheets') this.#isInSheets = false
   }
 
   /**

@@ -18,18 +18,12 @@ export async function readStyles(archive: Archive, path: string): Promise<DateKi
 class StylesReader implements ElementHandler {
   readonly kinds: DateKind[] = []
   readonly #customKinds = new Map<string, DateKind>()
-  #isInCellFormats = false
 
-  openElement(name: string, attributes: Attributes): void {
-    if (name === 'cellXfs') this.#isInCellFormats = true
+  openElement(name: string, attributes: Attributes, parents: readonly string[]): void {
     const { numFmtId = '0', formatCode = '' } = attributes
     if (name === 'numFmt') this.#customKinds.set(numFmtId, classifyFormat(formatCode))
-    else if (name === 'xf' && this.#isInCellFormats)
+    else if (name === 'xf' && parents.includes('cellXfs'))
       this.kinds.push(this.#customKinds.get(numFmtId) ?? classifyKnownFormat(Number(numFmtId)))
-  }
-
-  closeElement(name: string): void {
-    if (name === 'cellXfs') this.#isInCellFormats = false
   }
 }
 

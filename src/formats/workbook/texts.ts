@@ -1,31 +1,13 @@
 /**
- * Collects the characters of a shared string or an inline string (ECMA-376 part 1, 18.4.8). A plain
+ * Whether a text belongs to a shared string or an inline string (ECMA-376 part 1, 18.4.8). A plain
  * string has one element `t`. A string whose parts are formatted differently has several elements
  * `r` (runs) with a `t` each. An element `rPh` has the pronunciation of a Japanese word, which is
  * not a part of the string.
+ *
+ * @param parents the names of the open elements around the text
  */
-export class StringCollector {
-  content = ''
-  #isCollecting = false
-  #isInPronunciation = false
-
-  reset(): void {
-    this.content = ''
-  }
-
-  openElement(name: string): void {
-    if (name === 'rPh') this.#isInPronunciation = true
-    else if (name === 't') this.#isCollecting = !this.#isInPronunciation
-  }
-
-  addText(text: string): void {
-    if (this.#isCollecting) this.content += text
-  }
-
-  closeElement(name: string): void {
-    if (name === 't') this.#isCollecting = false
-    else if (name === 'rPh') this.#isInPronunciation = false
-  }
+export function isStringText(parents: readonly string[]): boolean {
+  return parents.at(-1) === 't' && !parents.includes('rPh')
 }
 
 /**

@@ -14,9 +14,10 @@ export type Attributes = Readonly<Record<string, string>>
 export interface ElementHandler {
   /** Unless it is set, the names come without the prefix of the root element: `row` for `x:row`. */
   readonly keepsPrefixes?: true
-  openElement(name: string, attributes: Attributes): void
-  addText?(text: string): void
-  closeElement?(name: string): void
+  /** @param parents the names of the open elements around this one, from the root on */
+  openElement(name: string, attributes: Attributes, parents: readonly string[]): void
+  addText?(text: string, parents: readonly string[]): void
+  closeElement?(name: string, parents: readonly string[]): void
 }
 
 /**
@@ -89,16 +90,16 @@ class PartParser {
     this.#parser.on('opentag', ({ name: fullName, attributes }) => {
       const name = this.#removePrefix(fullName)
       this.#checkPlace(name, attributes)
+      handler.openElement(name, attributes, this.#openNames)
       this.#openNames.push(name)
       this.#closedName = ''
       if (this.#openNames.length > maxDepth)
         throw new DamageError(`${this.path} is nested too deeply`)
-      handler.openElement(name, attributes)
       this.#lastEventPosition = this.#parser.position
     })
     this.#parser.on('closetag', () => {
       this.#closedName = this.#openNames.pop() ?? ''
-      handler.closeElement?.(this.#closedName)
+      handler.closeElement?.(this.#closedName, this.#openNames)
       this.#lastEventPosition = this.#parser.position
     })
   }
@@ -122,7 +123,7 @@ class PartParser {
   #listenForTexts(): void {
     const addText = (text: string) => {
       this.#lastEventPosition = this.#parser.position
-      this.handler.addText?.(text)
+      this.handler.addText?.(text, this.#openNames)
     }
     this.#parser.on('text', addText)
     this.#parser.on('cdata', addText)
