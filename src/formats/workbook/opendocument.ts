@@ -36,15 +36,12 @@ class ContentReader extends RowBuilder implements ElementHandler {
   readonly sheets: Sheet[] = []
   readonly #hiddenStyles = new Set<string>()
   #style = ''
-  #isInRoot = false
-  #isInSpreadsheet = false
   #sheet: Omit<Sheet, 'path'> | undefined
   #sheetCount = 0
   #headsLength = 0
   /** How many equal rows the open row stands for. */
   #rowCount = 1
   #cell: OpenDocumentCell | undefined
-  #isInParagraph = false
   /** How many elements are open that have no cells, or no text of a cell. */
   #ignoredDepth = 0
 
@@ -56,38 +53,39 @@ class ContentReader extends RowBuilder implements ElementHandler {
     super(options)
   }
 
-  openElement(name: string, attributes: Attributes): void {
+  openElement(name: string, attributes: Attributes, parents: readonly string[]): void {
+    if (parents.length === 0 && name !== 'office:document-content')
+      throw new DamageError(`${path} has not the root element of OpenDocument`)
     if (this.#ignoredDepth > 0) this.#ignoredDepth += 1
-    else if (this.#isInParagraph) this.#openInParagraph(name, attributes)
+    else if (this.#cell && parents.includes('text:p'))
+      this.#openInParagraph(name, attributes, this.#cell)
     else if (this.#cell) this.#openInCell(name, this.#cell)
     else if (this.row) this.#openCell(name, attributes)
     else if (this.#sheet) this.#openInSheet(name, attributes)
-    else if (this.#isInSpreadsheet) this.#openSheet(name, attributes)
+    else if (parents.includes('office:spreadsheet')) this.#openSheet(name, attributes)
     else this.#openOutside(name, attributes)
   }
 
-  addText(text: string): void {
-    const cell = this.#cell
-    if (this.#ignoredDepth > 0 || !this.#isInParagraph || !cell) return
+  addText(text: string, parents: readonly string[]): void {
+    if (this.#cell && this.#ignoredDepth === 0 && parents.includes('text:p'))
+      this.#addToCell(text, this.#cell)
+  }
+
+  #addToCell(text: string, cell: OpenDocumentCell): void {
     cell.text = (cell.text ?? '') + text
     if (cell.text.length > maxRecordBytes) throw this.createSizeError()
   }
 
-  closeElement(name: string): void {
+  closeElement(name: string, parents: readonly string[]): void {
     if (this.#ignoredDepth > 0) this.#ignoredDepth -= 1
-    else if (this.#isInParagraph) this.#isInParagraph = name !== 'text:p'
+    else if (name === 'text:p' || parents.includes('text:p')) return
     else if (this.#cell) this.#closeCell(this.#cell, readOpenDocumentCell(this.#cell))
     else if (this.row) this.#closeRow(this.row)
     else if (name === 'table:table') this.#closeSheet()
-    else if (name === 'office:spreadsheet') this.#isInSpreadsheet = false
   }
 
   #openOutside(name: string, attributes: Attributes): void {
-    if (!this.#isInRoot && name !== 'office:document-content')
-      throw new DamageError(`${path} has not the root element of OpenDocument`)
-    this.#isInRoot = true
-    if (name === 'office:spreadsheet') this.#isInSpreadsheet = true
-    else if (name === 'style:style') this.#style = attributes['style:name'] ?? ''
+    if (name === 'style:style') this.#style = attributes['style:name'] ?? ''
     else if (name === 'style:table-properties' && attributes['table:display'] === 'false')
       this.#hiddenStyles.add(this.#style)
     if (this.#hiddenStyles.size > maxSheets) throw createTooLargeError(this.options.file)
@@ -148,22 +146,20 @@ class ContentReader extends RowBuilder implements ElementHandler {
 
   /** A cell has paragraphs, and may have what is no text of it, such as an annotation. */
   #openInCell(name: string, cell: OpenDocumentCell): void {
-    if (name === 'text:p') {
-      this.#isInParagraph = true
-      this.addText(cell.text === undefined ? '' : '\n')
-      return
+    if (name === 'text:p') this.#addToCell(cell.text === undefined ? '' : '\n', cell)
+    else {
+      this.#ignoredDepth = 1
+      if (name.startsWith('text:')) cell.unreadElement = name
     }
-    this.#ignoredDepth = 1
-    if (name.startsWith('text:')) cell.unreadElement = name
   }
 
-  #openInParagraph(name: string, attributes: Attributes): void {
-    if (name === 'text:s') this.addText(' '.repeat(parseCount(attributes, 'text:c')))
-    else if (name === 'text:tab') this.addText('\t')
-    else if (name === 'text:line-break') this.addText('\n')
+  #openInParagraph(name: string, attributes: Attributes, cell: OpenDocumentCell): void {
+    if (name === 'text:s') this.#addToCell(' '.repeat(parseCount(attributes, 'text:c')), cell)
+    else if (name === 'text:tab') this.#addToCell('\t', cell)
+    else if (name === 'text:line-break') this.#addToCell('\n', cell)
     else if (name !== 'text:span' && name !== 'text:a') {
       this.#ignoredDepth = 1
-      if (this.#cell) this.#cell.unreadElement = name
+      cell.unreadElement = name
     }
   }
 }
