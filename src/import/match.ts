@@ -30,8 +30,6 @@ type Match =
   | { type: 'different'; plant: StoredPlant }
   | { type: 'new'; id: bigint }
 
-const matchTypes = ['unmatched', 'equal', 'different', 'new'] as const
-
 /** A record with an id that occurs more than once in the inputs. */
 interface RepeatedRecord {
   name: unknown
@@ -40,33 +38,28 @@ interface RepeatedRecord {
 
 /** The matches of all records without ids. */
 export class Matches {
-  readonly #types: Uint8Array
-  readonly #ids: BigInt64Array
-  readonly #differentPlants = new Map<number, StoredPlant>()
+  /** For each record that has a plant, its match. */
+  readonly #matches: (Match | undefined)[]
   /** The ids that occur more than once, with the first record of each that was mapped. */
   readonly #repeatedIds: Map<bigint, RepeatedRecord | undefined>
   #next = 0
 
   /** How many records equal an earlier one. */
-  readonly repeatedCount: number
+  repeatedCount = 0
   /** Whether a record of the inputs has a tag. If none has, the list says nothing about tags. */
-  readonly hasTags: boolean
+  hasTags = false
   /** With `update`, the plants that equal the record with their id. */
   readonly equalIds = new Set<bigint>()
   /** How many plants of the store no record stands for. */
   missingCount = 0
+  /** The greatest id of the store, of the inputs and of the new records that were taken. */
+  lastId = 0n
   /** These plants, which `--sync` deletes. */
   readonly missingPlants: StoredPlant[] = []
 
-  constructor(
-    recordCount: number,
-    facts: Pick<Matches, 'repeatedCount' | 'hasTags'> & { repeatedIds: ReadonlySet<bigint> },
-  ) {
-    this.repeatedCount = facts.repeatedCount
-    this.hasTags = facts.hasTags
-    this.#repeatedIds = new Map(Array.from(facts.repeatedIds, (id) => [id, undefined]))
-    this.#types = new Uint8Array(recordCount)
-    this.#ids = new BigInt64Array(recordCount)
+  constructor(recordCount: number, repeatedIds: ReadonlySet<bigint>) {
+    this.#matches = new Array(recordCount)
+    this.#repeatedIds = new Map(Array.from(repeatedIds, (id) => [id, undefined]))
   }
 
   /**
@@ -82,24 +75,24 @@ export class Matches {
   }
 
   isMatched(record: number): boolean {
-    return this.#types[record] !== 0
+    return this.#matches[record] !== undefined
   }
 
   set(record: number, match: Match): void {
-    this.#types[record] = matchTypes.indexOf(match.type)
-    if (match.type === 'new') this.#ids[record] = match.id
-    if (match.type === 'different') this.#differentPlants.set(record, match.plant)
+    this.#matches[record] = match
   }
 
-  /** Takes the match of the next record without an id, in the order of the inputs. */
+  /**
+   * Takes the match of the next record without an id, in the order of the inputs. A record without
+   * a plant gets an id above all ids of the store and of the inputs.
+   */
   take(): Match {
-    const record = this.#next
+    const match = this.#matches[this.#next]
     this.#next += 1
-    const type = assertDefined(matchTypes[assertDefined(this.#types[record])])
-    if (type === 'different')
-      return { type, plant: assertDefined(this.#differentPlants.get(record)) }
-    if (type === 'new') return { type, id: assertDefined(this.#ids[record]) }
-    return { type }
+    if (match) return match
+    if (this.lastId === largestId) return { type: 'unmatched' }
+    this.lastId += 1n
+    return { type: 'new', id: this.lastId }
   }
 }
 
@@ -204,14 +197,12 @@ export class RecordMatcher {
   async match(
     plants: AsyncIterable<readonly StoredPlant[]> | Iterable<readonly StoredPlant[]>,
   ): Promise<Matches> {
-    const matches = new Matches(this.#nameOfRecord.length, {
-      repeatedCount: this.#repeatedCount,
-      hasTags: this.#hasTags,
-      repeatedIds: this.#repeatedIds,
-    })
+    const matches = new Matches(this.#nameOfRecord.length, this.#repeatedIds)
+    matches.repeatedCount = this.#repeatedCount
+    matches.hasTags = this.#hasTags
     for await (const page of plants) for (const plant of page) this.#matchEqual(plant, matches)
     this.#matchDifferent(matches)
-    this.#matchNew(matches)
+    matches.lastId = this.#greatestId ?? 0n
     return matches
   }
 
@@ -226,7 +217,7 @@ export class RecordMatcher {
       return
     }
     const record = key === undefined ? undefined : this.#takeEqual(key)
-    if (record !== undefined) matches.set(record, { type: 'equal' })
+    if (record !== undefined) matches.set(record, equalMatch)
     else if (this.#foldedNames.size > 0 && this.#foldedNames.has(foldName(name)))
       this.#otherPlants.push(plant)
     else this.#addMissing(plant, matches)
@@ -289,17 +280,6 @@ export class RecordMatcher {
     matches.missingCount += 1
     if (this.options.sync) matches.missingPlants.push(plant)
   }
-
-  /** Gives the remaining records ids above all ids of the store and of the inputs. */
-  #matchNew(matches: Matches): void {
-    let lastId = this.#greatestId ?? 0n
-    for (const record of this.#nameOfRecord.keys()) {
-      if (matches.isMatched(record)) continue
-      if (lastId === largestId) return
-      lastId += 1n
-      matches.set(record, { type: 'new', id: lastId })
-    }
-  }
 }
 
 /**
@@ -315,6 +295,9 @@ export function parseWithoutId(
   if (problems.has(index) || (ids[index] ?? null) !== null) return undefined
   return parsePlant({ id: 0n, name: names[index], tag: tags[index] ?? undefined })
 }
+
+/** The match of each record that equals its plant. */
+const equalMatch: Match = { type: 'equal' }
 
 /** The key of a name and a tag that no plant has. */
 const noKey = -1

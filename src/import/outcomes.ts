@@ -144,20 +144,11 @@ export function findRejections(
   { records, lines }: Chunk,
   outcomes: readonly RecordOutcome[],
 ): RejectedRecord[] {
-  const rejections: RejectedRecord[] = []
-  outcomes.forEach((outcome, index) => {
-    if (outcome.type !== 'rejected') return
-    const { kind, error, message, rejectionCause } = outcome.problem
-    rejections.push({
-      line: assertDefined(lines[index]),
-      raw: assertDefined(records[index]),
-      kind,
-      error,
-      message,
-      rejectionCause,
-    })
+  return outcomes.flatMap((outcome, index) => {
+    if (outcome.type !== 'rejected') return []
+    const [line, raw] = [assertDefined(lines[index]), assertDefined(records[index])]
+    return { ...outcome.problem, line, raw }
   })
-  return rejections
 }
 
 /**
