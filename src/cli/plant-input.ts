@@ -12,12 +12,9 @@ import {
 } from '../plant/plant.js'
 import { shorten } from '../platform/escape.js'
 import { readText } from '../platform/text-files.js'
-import { describeTakenId } from '../stores/change.js'
-import { findKind } from '../stores/kinds.js'
 import type { InputPlant } from '../stores/next-id.js'
 import type { CommandContext } from './context.js'
 import type { GlobalOptions } from './global-options.js'
-import { openDirect } from './open-store.js'
 
 export interface PlantOptions extends GlobalOptions {
   id?: string
@@ -96,34 +93,12 @@ async function readPlantFromOptions(
   const asksForMissing = !isComplete && context.mayAsk && areValid(fields)
   if (asksForMissing) {
     const { askForPlant } = await import('./prompts.js')
-    // A create that is repeated with its idempotency key needs the same id again, and then finds its
-    // own plant.
-    const mayRepeat = idempotencyKey !== undefined
-    const checkId = async (askedId: InputPlant['id']) => {
-      if (askedId !== 'next' && !mayRepeat) await assertIdIsFree(askedId, context)
-    }
-    return askForPlant({ id: parsedId, name, tag }, { mayBeNext: !mayRepeat, checkId }, context.io)
+    // A create that is repeated with its idempotency key needs the same id again.
+    const mayBeNext = idempotencyKey === undefined
+    return askForPlant({ id: parsedId, name, tag }, mayBeNext, context.io)
   }
   const hint = id === undefined && name !== undefined ? nextIdHint : optionsHint
   return acceptPlant(fields, usesNextId, hint, context)
-}
-
-/**
- * Ends a create whose id is taken before a person answers further questions. A service, which may
- * not let the token read, finds that itself.
- */
-async function assertIdIsFree(id: bigint, context: CommandContext): Promise<void> {
-  if (!findKind(context.address).isDirect) return
-  const store = await openDirect(context, 'read')
-  const plants = await store?.get([id]).finally(() => store.close())
-  if (!plants?.has(id)) return
-  const hint = formatShowHint(id, context)
-  throw new PlantsError('conflict', describeTakenId(id), { hint })
-}
-
-/** Formats the hint for an id that is taken. */
-export function formatShowHint(id: bigint, { storeFlag }: CommandContext): string {
-  return `To show it: plants get ${id}${storeFlag}`
 }
 
 /** A valid id, with which the other fields of a plant are checked before it has its id. */

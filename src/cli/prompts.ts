@@ -12,22 +12,16 @@ import { escapeControlChars } from '../platform/escape.js'
 import type { Io } from '../platform/io.js'
 import type { InputPlant } from '../stores/next-id.js'
 
-interface IdOptions {
-  mayBeNext: boolean
-  checkId(id: InputPlant['id']): Promise<void>
-}
-
 /**
  * Asks on stderr for the fields that are not known.
  *
- * @param options.mayBeNext whether the store may choose the id
- * @param options.checkId throws for an id that ends the command, before the other questions
+ * @param mayBeNext whether the store may choose the id
  * @throws {PlantsError} `interrupted` on Ctrl-C, Ctrl-D and Escape, and `terminated` on SIGTERM and
  *   if the terminal closes
  */
 export async function askForPlant(
   knownFields: { [field in keyof InputPlant]: InputPlant[field] | undefined },
-  { mayBeNext, checkId }: IdOptions,
+  mayBeNext: boolean,
   io: Io,
 ): Promise<InputPlant> {
   const parseId = (text: string) => (mayBeNext && text === 'next' ? 'next' : parseDecimalId(text))
@@ -42,7 +36,6 @@ export async function askForPlant(
     ? { message: 'id, or next for the greatest id plus 1', default: 'next' }
     : { message: 'id' }
   const id = knownFields.id ?? parseId(await ask(idQuestion, checkIdText, io)) ?? 'next'
-  await checkId(id)
   const name = knownFields.name ?? (await ask({ message: 'name' }, checkName, io))
   const tag =
     knownFields.tag ?? ((await ask({ message: 'tag (Enter for none)' }, checkTag, io)) || undefined)

@@ -162,11 +162,7 @@ export function createOutcomeForExistingId(
 function describeConflict({ plant: { id }, ifExists }: Create): string {
   return ifExists === 'same'
     ? `A different plant with id ${id} already exists`
-    : describeTakenId(id)
-}
-
-export function describeTakenId(id: bigint): string {
-  return `A plant with id ${id} already exists`
+    : `A plant with id ${id} already exists`
 }
 
 /** Returns the rejection of an update whose plant has another name than the expected one. */

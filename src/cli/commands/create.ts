@@ -11,7 +11,7 @@ import type { PlantsCommand } from '../command.js'
 import { type CommandContext, readStoreContext } from '../context.js'
 import { openDirect, openToWrite } from '../open-store.js'
 import { addRetry, rareOptionsHeading, warnOfEmptyTexts } from '../options.js'
-import { formatShowHint, type PlantOptions, readPlant } from '../plant-input.js'
+import { type PlantOptions, readPlant } from '../plant-input.js'
 import { printOutcome, printResult } from '../print.js'
 
 interface CreateOptions extends PlantOptions {
@@ -128,7 +128,8 @@ async function previewCreate(
 function addConflictHint(error: unknown, { id }: InputPlant, context: CommandContext): unknown {
   const isConflict = error instanceof PlantsError && error.kind === 'conflict'
   if (!isConflict || id === 'next') return error
-  return new PlantsError('conflict', error.message, { ...error, hint: formatShowHint(id, context) })
+  const hint = `To show it: plants get ${id}${context.storeFlag}`
+  return new PlantsError('conflict', error.message, { ...error, hint })
 }
 
 function parseIdempotencyKey(flag: string, key: string): string {

@@ -74,21 +74,6 @@ test.each<
   expect(await user.run('list')).toEqual(toJsonResult(...plants))
 })
 
-test.each([
-  ['create', [['plus 1 (next)', '1\r']]],
-  ['create --id 1', []],
-] satisfies [string, [string, string][]][])(
-  '%s says that the id is taken before it asks for the name',
-  async (command, turns) => {
-    const user = await after(fern)
-    const session = user.terminal(command, plain)
-    await session.answer(...turns)
-    expect((await session.ended).code).toBe(1)
-    expect(session.screen).toContain('A plant with id 1 already exists')
-    expect(session.screen).not.toContain('? name')
-  },
-)
-
 test('create chooses the next id at the time when the questions are answered', async () => {
   const user = new Sandbox()
   const session = user.terminal('create', plain)
