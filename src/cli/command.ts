@@ -17,7 +17,8 @@ export type CommandDefinition = (command: PlantsCommand) => void
 
 interface ChoiceOptions {
   defaultValue?: string
-  findHint?(text: string): string | undefined
+  /** What to do instead of a value that is none of the choices. */
+  hint?: string
 }
 
 /**
@@ -111,21 +112,17 @@ export class PlantsCommand extends Command {
     )
   }
 
-  /**
-   * Adds an option whose value is one of the choices.
-   *
-   * @param options.findHint finds what to do instead of a value that is none of them
-   */
+  /** Adds an option whose value is one of the choices. */
   choice(
     flags: string,
     description: string,
     choices: readonly string[],
-    { defaultValue, findHint }: ChoiceOptions = {},
+    { defaultValue, hint }: ChoiceOptions = {},
   ): this {
     // Completion offers the choices. The parser that commander adds with them is replaced below,
     // because it rejects JSON for json.
     const option = new Option(flags, description).choices(choices)
-    const parse = (flag: string, text: string) => parseChoice(flag, text, choices, findHint?.(text))
+    const parse = (flag: string, text: string) => parseChoice(flag, text, choices, hint)
     return this.#addParsed(option, parse, defaultValue)
   }
 

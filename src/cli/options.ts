@@ -49,7 +49,7 @@ export function addQuery(command: PlantsCommand): PlantsCommand {
   return addFilters(command)
     .choice('--sort <field>', sort, fieldNames, {
       defaultValue: 'id',
-      findHint: () => 'For the reverse order, add --desc',
+      hint: 'For the reverse order, add --desc',
     })
     .option('--desc', 'sort in descending order')
     .value('--limit <count>', 'at most this many plants', parseCount)

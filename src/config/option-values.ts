@@ -4,7 +4,6 @@
  */
 import { createUsageError, fileHint, finalSlashProblem } from '../errors.js'
 import { isPlainWord } from '../platform/escape.js'
-import { spreadsheetEndings } from '../platform/file-names.js'
 
 /**
  * Creates the parser of an option whose value is a whole number from `min` to `max`.
@@ -67,22 +66,9 @@ export function parseOutput(
   rawValue: string,
   formats: readonly OutputFormat[] = outputFormats,
 ): OutputFormat {
-  return parseChoice(origin, rawValue, formats, chooseOutputHint(rawValue))
-}
-
-function chooseOutputHint(rawValue: string): string | undefined {
-  if (namesWorkbook(rawValue)) return 'To write a workbook: plants export FILE.xlsx'
-  const isFileName = /[./\\]/.test(rawValue)
-  return isFileName ? 'To write plants to a file: plants export FILE' : undefined
-}
-
-/**
- * Returns true for a value that names a workbook, such as `xlsx`, where only formats of text are
- * possible.
- */
-export function namesWorkbook(format: string): boolean {
-  const name = format.toLowerCase()
-  return name === 'excel' || spreadsheetEndings.includes(name)
+  const namesFile = /[./\\]|^(?:excel|xlsx?|ods)$/i.test(rawValue)
+  const hint = namesFile ? 'To write plants to a file: plants export plants.xlsx' : undefined
+  return parseChoice(origin, rawValue, formats, hint)
 }
 
 /** Returns true if the output consists of JSON values: one document, or one value for each line. */

@@ -1,10 +1,5 @@
 import type { Stats } from 'node:fs'
-import {
-  namesWorkbook,
-  outputFormats,
-  parseChoice,
-  parseFilePath,
-} from '../../config/option-values.js'
+import { outputFormats, parseChoice, parseFilePath } from '../../config/option-values.js'
 import { createUsageError, fileInFolderHint } from '../../errors.js'
 import { encodePlants } from '../../export/encode.js'
 import { type FileFormat, type FormatName, formatNames } from '../../formats/write.js'
@@ -22,6 +17,8 @@ import { openStore } from '../open-store.js'
 import { addQuery, type QueryOptions } from '../options.js'
 import { printOutcome } from '../print.js'
 import { confirmReplacement } from './backup.js'
+
+const fileHint = 'To write a workbook or another file: plants export plants.xlsx'
 
 interface ExportOptions extends QueryOptions {
   yes?: true
@@ -48,7 +45,8 @@ export function define(command: PlantsCommand): void {
 }
 
 async function exportPlants(name = '-', options: ExportOptions, io: Io): Promise<void> {
-  if (options.output !== undefined) assertDocumentFormat(options.output)
+  // Text is for people.
+  if (options.output !== undefined) parseChoice('--output', options.output, formatNames, fileHint)
   const context = await readStoreContext(options, io, outputFormats)
   const isStdout = /^(?:-|\/dev\/stdout)$/.test(name)
   const file = isStdout ? undefined : await prepareFile(name, options, context)
@@ -83,14 +81,6 @@ async function exportPlants(name = '-', options: ExportOptions, io: Io): Promise
   } finally {
     await store?.close()
   }
-}
-
-/** @throws {PlantsError} `usage` for text, which is for people, and for what is no format */
-function assertDocumentFormat(output: string): void {
-  const hint = namesWorkbook(output)
-    ? 'To write a workbook, leave it out: plants export FILE.xlsx'
-    : 'To a file: plants export FILE'
-  parseChoice('--output', output, formatNames, hint)
 }
 
 /**

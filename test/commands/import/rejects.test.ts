@@ -262,9 +262,9 @@ test('a dry run says that it does not write the rejects file', async () => {
 })
 
 test.each([
-  ['-', '--rejects writes no records to stdout', '--rejects rejected.csv'],
-  ['bad.fods', '--rejects writes text, not .fods files', '--rejects rejected.csv'],
-  ['bad.csv.gz', '--rejects writes text, not .gz files', '--rejects rejected.csv'],
+  ['-', '--rejects writes a text file', '--rejects rejected.csv'],
+  ['bad.fods', '--rejects writes a text file', '--rejects rejected.csv'],
+  ['bad.csv.gz', '--rejects writes a text file', '--rejects rejected.csv'],
   ['bad.json', 'The rejected records of this input are written as CSV', 'such as rejected.csv'],
   ['bad.tsv', 'The rejected records of this input are written as CSV', 'such as rejected.csv'],
 ])('the rejects file of a table cannot be %s', async (path, message, advice) => {

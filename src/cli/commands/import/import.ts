@@ -1,7 +1,6 @@
 import { Option } from 'commander'
 import {
   createValueError,
-  namesWorkbook,
   parseFilePath,
   parseNonEmptyString,
 } from '../../../config/option-values.js'
@@ -82,7 +81,7 @@ function addReadingOptions(command: PlantsCommand): void {
       '--format <name>',
       'format of the input; by default, detected from the file name or the content',
       formatNames,
-      { findHint: findFormatHint },
+      { hint: 'Leave it out for a workbook, which is recognized by its content' },
     )
     .option(
       '--by-name',
@@ -165,28 +164,14 @@ function resolveInput(file: string, io: Io): ImportInput {
   return { path: io.resolvePath(path), name: file }
 }
 
-function findFormatHint(format: string): string | undefined {
-  return namesWorkbook(format)
-    ? 'Leave it out for a workbook, which is recognized by its content'
-    : undefined
-}
-
 /**
  * A rejects file is a table or NDJSON, whatever its name. A spreadsheet would not open a table with
  * the name of a workbook.
  */
 function parseRejectsPath(flag: string, text: string): string {
-  if (text === '-')
-    throw createUsageError(
-      `${flag} writes no records to stdout`,
-      `Name a file: ${flag} rejected.csv`,
-    )
   const { ending, isGzip } = parseFileEnding(text)
-  if (isGzip || spreadsheetEndings.includes(ending))
-    throw createUsageError(
-      `${flag} writes text, not ${text.slice(text.lastIndexOf('.'))} files`,
-      `Name a table: ${flag} rejected.csv`,
-    )
+  if (text === '-' || isGzip || spreadsheetEndings.includes(ending))
+    throw createUsageError(`${flag} writes a text file`, `Name a table: ${flag} rejected.csv`)
   return parseFilePath(flag, text)
 }
 
