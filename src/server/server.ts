@@ -170,8 +170,7 @@ export class HttpServer {
    * written by then.
    *
    * Requests of one iteration of the event loop are handled together, so that the store commits
-   * their changes together. If each were handled when it arrives, a burst of creates would take
-   * three times as long.
+   * their changes together, and a burst of creates waits for few syncs of the disk.
    */
   #queueRequest(receivedRequest: ReceivedRequest, previousResponse?: ServerResponse): void {
     const handleSoon = () => setImmediate(() => this.#handleRequest(receivedRequest))

@@ -23,7 +23,7 @@ export type StoreKind<A extends Address = Address> = DirectKind<A> | ServiceKind
 export interface DirectKind<A extends Address = Address> extends CommonKind<A> {
   isDirect: true
   open: Open<A, DirectStore>
-  /** True if the purpose `write` creates a store that does not exist. */
+  /** True if the purpose `write` creates a missing store, as for a file, and not only `init`. */
   isCreatedOnOpen?: true
 }
 
