@@ -8,53 +8,40 @@ import { type ListedCommand, listedCommands } from '../commands/index.js'
 import { createGlobalOptions } from '../global-options.js'
 
 /**
- * The text that commander has built for a command line. A command writes all other output itself.
- */
-interface Page {
-  type: 'help' | 'version' | 'none'
-  text: string
-}
-
-/**
- * Runs a command line, and returns the page that it asks for.
+ * Runs a command line, and returns the text that commander has built for it: help, the version or
+ * nothing. A command writes all other output itself.
  *
  * @throws {PlantsError} `usage` for an invalid line, or the error of the command
  */
-export async function runCommand(line: CommandLine, io: Io): Promise<Page> {
+export async function runCommand(line: CommandLine, io: Io): Promise<string> {
   let text = ''
   const program = await buildProgram(io, line, (page) => {
     text += page
   })
-  const pageError = await parseAndRun(program, line)
+  const exitCode = await parseAndRun(program, line)
   // For a line without a command, commander also builds the help, and ends with a failure. That is
   // an answer to `plants stores`, but not to `plants stores --timeout list`.
-  const isFailure = pageError !== undefined && pageError.exitCode !== 0
-  if (isFailure && line.argv.some((word) => word.startsWith('-'))) {
+  if (exitCode !== 0 && line.argv.some((word) => word.startsWith('-'))) {
     const path = getCommandPath(line.command ?? program)
     throw createUsageError('No command follows the options', formatHelpHint(path))
   }
-  if (text === '') return { type: 'none', text }
-  return { type: pageError?.code === 'commander.version' ? 'version' : 'help', text }
+  return text
 }
 
 /**
  * Parses a command line, and runs the handler of its command.
  *
- * @returns the error with which commander ends a line that asks for help or the version, after it
- *   has written that page; undefined for any other line
+ * @returns the exit code of commander, which is not 0 for a line without a command
  */
-async function parseAndRun(
-  program: PlantsCommand,
-  line: CommandLine,
-): Promise<CommanderError | undefined> {
+async function parseAndRun(program: PlantsCommand, line: CommandLine): Promise<number> {
   try {
     await program.parseAsync(line.argv, { from: 'user' })
-    return undefined
+    return 0
   } catch (error) {
-    if (error instanceof CommanderError) return error
+    if (error instanceof CommanderError) return error.exitCode
     if (asksForHelp(line)) {
       line.command?.outputHelp()
-      return undefined
+      return 0
     }
     if (error instanceof CommandLineError)
       throw (await import('../usage-errors.js')).explainCommandLineError(error)

@@ -58,18 +58,17 @@ async function runCommandLine(line: CommandLine, io: Io): Promise<void> {
     )
   // `plants -v` shows the version, as other programs do. With a command, -v is --verbose.
   if (argv.length === 1 && argv[0] === '-v') return writeStdout(io, `${version}\n`)
-  const page = await runCommand(line, io)
-  if (page.type === 'none') return
-  if (!isJson(findOutputOption(argv))) return writeStdout(io, page.text)
-  const fields =
-    page.type === 'version' ? { version } : await describeHelp(line.describedCommand, io)
-  await writeStdout(io, `${toJson(fields)}\n`)
+  const text = await runCommand(line, io)
+  const { describedCommand: command } = line
+  if (command && isJson(findOutputOption(argv)))
+    return writeStdout(io, `${toJson(await describeHelp(command, io))}\n`)
+  if (text !== '') await writeStdout(io, text)
 }
 
 /** Describes a command for programs. The line has loaded only the commands that it names. */
-async function describeHelp(command: PlantsCommand | undefined, io: Io): Promise<object> {
+async function describeHelp(command: PlantsCommand, io: Io): Promise<object> {
   const { describeCommand, describeProgram } = await import('./describe-commands.js')
-  if (command?.parent) return describeCommand(command)
+  if (command.parent) return describeCommand(command)
   return describeProgram(await buildProgram(io))
 }
 

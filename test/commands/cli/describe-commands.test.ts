@@ -102,12 +102,9 @@ test.each([
   expect(Object.keys(printed)).toEqual(expect.arrayContaining(required))
 })
 
-test.each(['version -o json', '--version --output json', '-V -o ndjson'])(
-  'plants %s prints JSON',
-  async (line) => {
-    expect(await new Sandbox().run(line)).toEqual(toJsonResult({ version }))
-  },
-)
+test('plants version -o json prints JSON', async () => {
+  expect(await new Sandbox().run('version -o json')).toEqual(toJsonResult({ version }))
+})
 
 test.each([
   ...['help -o csv', 'help list -o xml', 'version -o tsv', 'completion bash -o json'],
