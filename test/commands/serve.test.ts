@@ -131,24 +131,13 @@ describe('a service does not start', () => {
   test.skipIf(isWindows).each([
     ['--port', '0'],
     ['--host', '127.0.0.1'],
+    ['--tls-cert', 'garden.pem'],
+    ['--tls-key', 'garden.pem'],
   ])('at a socket and a %s (needs Unix sockets)', async (flag, value) => {
     const args = ['--socket', join(user.home, 'socket'), flag, value]
     const message = `--socket cannot be used with ${flag}`
     const hint = 'Leave one of them out'
     expect(await failureOf(args)).toMatchObject({ code: 2, error: 400, message, hint })
-  })
-
-  test.skipIf(isWindows)('at a socket with a certificate (needs Unix sockets)', async () => {
-    const args = ['--socket', join(user.home, 'socket')]
-    for (const flag of ['--tls-cert', '--tls-key'])
-      expect(await failureOf([...args, flag, 'garden.pem'])).toMatchObject({
-        code: 2,
-        error: 400,
-        message: '--socket cannot be used with --tls-cert and --tls-key',
-        hint: 'Leave them out: the proxy that connects to the socket has the certificate',
-      })
-    expect(readdirSync(user.home)).toEqual([])
-    expect((await serve(args)).code).toBe(0) // as the hint says
   })
 
   test.skipIf(isWindows)('at a socket that cannot be created (needs Unix sockets)', async () => {

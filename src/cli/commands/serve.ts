@@ -7,7 +7,7 @@ import {
   createValueError,
   parseNonEmptyString,
 } from '../../config/option-values.js'
-import { assertDefined, createUsageError, isWindows, PlantsError } from '../../errors.js'
+import { assertDefined, createUsageError, PlantsError } from '../../errors.js'
 import { toJson } from '../../plant/json.js'
 import { readKeyPair } from '../../platform/certificates.js'
 import { escapeControlChars, redact, redactJson } from '../../platform/escape.js'
@@ -107,7 +107,7 @@ export function define(command: PlantsCommand): void {
     .addOption(
       new Option('--socket <path>', 'Unix socket to listen on instead of a port, for a proxy')
         .argParser((path) => parseNonEmptyString('--socket', path))
-        .conflicts(['host', 'port']),
+        .conflicts(['host', 'port', 'tlsCert', 'tlsKey']),
     )
     .value(
       '--admin-host <host>',
@@ -143,8 +143,9 @@ async function serve(options: ServeOptions, io: Io): Promise<void> {
 
 function buildServiceOptions(options: ServeOptions, context: CommandContext): ServiceOptions {
   const { settings, io } = context
-  const { socket, host, port, adminHost = loopback, adminPort } = options
-  assertAddressOptions(options)
+  const { socket, host, port, adminHost, adminPort } = options
+  if (adminHost !== undefined && adminPort === undefined)
+    throw createUsageError('--admin-host needs --admin-port', 'Add --admin-port 9090')
   // A drain still answers requests in flight: the signal must not abort operations of the store.
   const neverAborted = new AbortController().signal
   const runtime = { getStopSignal: () => neverAborted, now: io.now, random: io.random }
@@ -159,7 +160,7 @@ function buildServiceOptions(options: ServeOptions, context: CommandContext): Se
     allow: options.allow,
     cors: options.cors ?? [],
     tls: findTlsFiles(options, io),
-    admin: adminPort === undefined ? undefined : { host: adminHost, port: adminPort },
+    admin: adminPort === undefined ? undefined : { host: adminHost ?? loopback, port: adminPort },
     usesStoreTokens: fixedToken === undefined,
     limits: {
       requestTimeoutMs: options.requestTimeout,
@@ -173,26 +174,6 @@ function buildServiceOptions(options: ServeOptions, context: CommandContext): Se
       redact: (lines) => (io.stderr.isTerminal ? redact(lines, io) : redactJson(lines, io)),
     },
   }
-}
-
-/** @throws {PlantsError} `usage` for options about addresses that exclude each other */
-function assertAddressOptions(options: ServeOptions): void {
-  const { socket, host, port, adminHost = loopback, adminPort } = options
-  if (socket !== undefined && isWindows)
-    throw createUsageError('--socket is not supported on Windows', 'Use --port instead')
-  if (socket !== undefined && (options.tlsCert ?? options.tlsKey) !== undefined)
-    throw createUsageError(
-      '--socket cannot be used with --tls-cert and --tls-key',
-      'Leave them out: the proxy that connects to the socket has the certificate',
-    )
-  if (options.adminHost !== undefined && adminPort === undefined)
-    throw createUsageError('--admin-host needs --admin-port', 'Add --admin-port 9090')
-  const isSamePort = socket === undefined && port === adminPort && host === adminHost
-  if (isSamePort && port !== 0)
-    throw createUsageError(
-      '--port and --admin-port are the same port',
-      'Choose another port with --admin-port',
-    )
 }
 
 async function openStoreToServe(
