@@ -52,10 +52,7 @@ export function define(command: PlantsCommand): void {
       'Create the store in a PostgreSQL database, as the owner of the database. An existing store is kept.',
     )
     .addExamples('plants stores init postgres://plants@db.example.com/plants')
-    .argument(
-      '[address]',
-      'address of the store, instead of --store: postgres://OWNER@SERVER/DATABASE, or a file',
-    )
+    .argument('<address>', 'address of the store: postgres://OWNER@SERVER/DATABASE, or a file')
     .handler(init)
   command
     .command('list')
@@ -123,10 +120,11 @@ async function buildSavedStore(options: object, address: Address, io: Io): Promi
   return store
 }
 
-async function init(globalOptions: GlobalOptions, io: Io, argument?: string): Promise<void> {
-  const value = chooseNewStore(globalOptions, argument)
-  const options = { ...globalOptions, store: value }
-  const context = await readContext(options, io)
+async function init(globalOptions: GlobalOptions, io: Io, value: string): Promise<void> {
+  if (globalOptions.store !== undefined)
+    throw createUsageError('stores init takes the address as an argument', 'Leave out --store')
+  // A wrong store of a variable or a setting is not used, and so no error.
+  const context = await readContext({ ...globalOptions, store: value }, io)
   const source = { value, origin: 'The address', source: 'flag' } as const
   const address = await context.settings.findAddress(source)
   let isCreated = false
@@ -138,25 +136,6 @@ async function init(globalOptions: GlobalOptions, io: Io, argument?: string): Pr
   const name = quoteIfNeeded(address.name)
   const text = isCreated ? `Created a store at ${name}` : `The store ${name} already exists`
   await printOutcome({ address: address.name, created: isCreated }, text, context)
-}
-
-/**
- * Chooses the address of a new store. No store is created for a variable or a setting, which
- * somebody may have forgotten.
- */
-function chooseNewStore({ store: option }: GlobalOptions, argument: string | undefined): string {
-  if (argument !== undefined && option !== undefined)
-    throw createUsageError(
-      'The address is an argument, and --store is given, too',
-      'Leave out --store',
-    )
-  const value = argument ?? option
-  if (value === undefined)
-    throw createUsageError(
-      'The address of the new store is missing',
-      'Add it: plants stores init ADDRESS',
-    )
-  return value
 }
 
 async function list(options: GlobalOptions, io: Io): Promise<void> {

@@ -93,7 +93,7 @@ test('a role that may not create a store gets the hint to use that of the owner'
   const database = await createDatabase({ isEmpty: true })
   const clerk = await createRole(database, 'clerk')
   const options = { env: { ...database.env, PLANTS_STORE: clerk.url } }
-  const { code, err } = await new Sandbox().run(`stores init --store ${clerk.url}`, options)
+  const { code, err } = await new Sandbox().run(`stores init ${clerk.url}`, options)
   expect([code, err]).toEqual([
     4,
     expect.stringMatching(/permission denied for database .*\n {2}Use the role of the owner/),
