@@ -24,17 +24,9 @@ export interface PlantOptions extends GlobalOptions {
   idempotencyKey?: string
 }
 
-/** The fields of a plant as the options give them. An id that is not a number stays a string. */
-interface OptionFields {
-  id: bigint | string | undefined
-  name: string | undefined
-  tag: string | undefined
-}
-
 const jsonHint =
   'Give one plant as JSON, such as {"id":1,"name":"Fern"}, or leave out its id with --id next'
 
-const nextIdHint = 'Add --id next, or choose a number: --id NUMBER'
 const optionsHint = 'Give --id (a number, or next) and --name TEXT'
 
 /**
@@ -89,28 +81,14 @@ async function readPlantFromOptions(
   const isComplete = id !== undefined && name !== undefined
   // A wrong id stays a string, so that all wrong fields are reported at once.
   const fields = { id: isIdWrong ? id : parsedId, name, tag }
-  // If an option has a wrong value, the command fails before it asks for other fields.
-  const asksForMissing = !isComplete && context.mayAsk && areValid(fields)
-  if (asksForMissing) {
+  // If the id is wrong, the command fails before it asks for other fields.
+  if (!isComplete && !isIdWrong && context.mayAsk) {
     const { askForPlant } = await import('./prompts.js')
     // A create that is repeated with its idempotency key needs the same id again.
     const mayBeNext = idempotencyKey === undefined
     return askForPlant({ id: parsedId, name, tag }, mayBeNext, context.io)
   }
-  const hint = id === undefined && name !== undefined ? nextIdHint : optionsHint
-  return acceptPlant(fields, usesNextId, hint, context)
-}
-
-/** A valid id, with which the other fields of a plant are checked before it has its id. */
-const placeholderId = 0n
-
-/**
- * Whether the fields that the options have are valid. `parsePlant` accepts only complete plants, so
- * it gets a valid value instead of each missing field.
- */
-function areValid({ id, name = '', tag }: OptionFields): boolean {
-  const hasNumber = id !== undefined && id !== 'next'
-  return parsePlant({ id: hasNumber ? id : placeholderId, name, tag }) !== undefined
+  return acceptPlant(fields, usesNextId, optionsHint, context)
 }
 
 async function readPlantJson(path: string, { io }: CommandContext): Promise<unknown> {
@@ -125,6 +103,9 @@ async function readPlantJson(path: string, { io }: CommandContext): Promise<unkn
   const { explainSyntaxError } = await import('../plant/json-syntax.js')
   throw createInputError(`${source} is not JSON: ${explainSyntaxError(text).description}`, jsonHint)
 }
+
+/** A valid id, with which the other fields of a plant are checked before it has its id. */
+const placeholderId = 0n
 
 /**
  * Accepts a plant, and warns of fields that plants do not have.
