@@ -99,19 +99,15 @@ export class InputNotes {
       sentences.push(
         `Ignored the cells to the right of the header in ${countRows(this.#rowsWithIgnoredCells)}`,
       )
-    if (this.#repeatedRecords > 0) sentences.push(describeRepeated(this.#repeatedRecords))
+    const count = groupDigits(this.#repeatedRecords)
+    if (this.#repeatedRecords > 0)
+      sentences.push(`Records that repeat an earlier one, each a plant of its own: ${count}`)
     return sentences
   }
 }
 
 function addName(names: Set<string>, name: string): void {
   if (names.size < maxUnreadNames) names.add(shorten(name))
-}
-
-function describeRepeated(count: number): string {
-  return count === 1
-    ? '1 record repeats an earlier one, and is a plant of its own'
-    : `${groupDigits(count)} records repeat earlier ones, and are plants of their own`
 }
 
 function countRows(count: number): string {

@@ -45,10 +45,10 @@ describe('a list whose names occur twice', () => {
   test('is a list of equal plants, each of which is a plant of its own', async () => {
     const oaks = ['name,tag', 'Oak,A', 'Oak,A', 'Oak,B']
     const { err } = await importTwice(oaks, '--by-name')
-    expect(err).toContain('1 record repeats an earlier one')
+    expect(err).toContain('each a plant of its own: 1')
     const second = await importTwice([...oaks, 'Oak,A'], '--by-name')
     expect(second).toMatchObject({ created: 1, skipped: 3 })
-    expect(second.err).toContain('2 records repeat earlier ones')
+    expect(second.err).toContain('each a plant of its own: 2')
     expect(await list()).toHaveLength(4)
   })
 

@@ -84,7 +84,7 @@ test.each(['a.csv', 'a.tsv', 'a.json', 'a.ndjson', 'a.txt', 'a'])(
     sandbox.write(file, '')
     expect(await sandbox.import([file])).toEqual({
       code: 0,
-      err: `plants: warning: ${file} contains no records\n`,
+      err: `plants: warning: There are no records in ${file}\n`,
     })
   },
 )
@@ -99,5 +99,5 @@ test('an empty packed file has no records', async () => {
 test('an option for tables applies to an empty table', async () => {
   sandbox.write('a.csv', '')
   const { err } = await sandbox.import('a.csv --columns id,name --delimiter ; --no-quotes')
-  expect(err).toBe('plants: warning: a.csv contains no records\n')
+  expect(err).toBe('plants: warning: There are no records in a.csv\n')
 })

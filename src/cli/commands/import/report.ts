@@ -1,4 +1,4 @@
-import { assertDefined, PlantsError } from '../../../errors.js'
+import { PlantsError } from '../../../errors.js'
 import {
   type Counts,
   countFinishedRecords,
@@ -146,8 +146,10 @@ export class ImportReport {
     await this.#changes?.end()
     const { counts, isComplete, isRolledBack } = this
     const finishedCount = countFinishedRecords(counts)
-    if (finishedCount === 0 && isComplete)
-      await this.context.reporter.warn(describeEmptyInput(this.plan), 'warning')
+    if (finishedCount === 0 && isComplete) {
+      const names = this.plan.inputs.map(({ name }) => name).join(', ')
+      await this.context.reporter.warn(`There are no records in ${names}`, 'warning')
+    }
     await this.#writeWarnings()
 
     const { dryRun } = this.plan
@@ -268,7 +270,11 @@ export class ImportReport {
     const { counts } = this
     const finishedCount = countFinishedRecords(counts)
     const mayHaveStored = !atomic && !dryRun && finishedCount + counts.unknown > 0
-    if (mayHaveStored) await this.#writeSummaryAfter(error)
+    if (mayHaveStored)
+      await this.writeSummary().catch((outputError: unknown) => {
+        // A terminal that has closed, which interrupts the import, can show nothing any more.
+        if (!error.isInterruption) throw outputError
+      })
     // The hint of such an error says what to correct.
     if (error.kind === 'input' || error.kind === 'usage') return error
     const extent = mayHaveStored
@@ -278,15 +284,6 @@ export class ImportReport {
     const nextHint = mayHaveStored ? this.#describeRest(error) : undefined
     const hint = [error.hint, nextHint].filter(Boolean).join('. ') || undefined
     return new PlantsError(error.kind, message, { ...error, hint, cause: error })
-  }
-
-  /** A terminal that has closed, which interrupts the import, can show nothing any more. */
-  async #writeSummaryAfter(error: PlantsError): Promise<void> {
-    try {
-      await this.writeSummary()
-    } catch (outputError) {
-      if (!error.isInterruption) throw outputError
-    }
   }
 
   /**
@@ -317,10 +314,4 @@ function describeUndo(command: string): string {
 function describeMissing(count: number): string {
   const fact = `The list lacks ${formatPlantCount(count)} of the store`
   return `${fact}. To delete what it lacks, use --sync instead of --if-exists update`
-}
-
-function describeEmptyInput({ inputs: [first, ...others] }: ImportPlan): string {
-  return others.length === 0
-    ? `${assertDefined(first).name} contains no records`
-    : `None of the ${others.length + 1} files contains a record`
 }
