@@ -168,8 +168,7 @@ export class PlantsCommand extends Command {
    */
   #rejectSingleHyphens(argv: readonly string[]): void {
     const names = ['--help', ...this.options.map(({ long }) => long ?? '')]
-    const end = argv.indexOf('--')
-    for (const argument of end === -1 ? argv : argv.slice(0, end)) {
+    for (const argument of argv.slice(0, [...argv, '--'].indexOf('--'))) {
       const name = `-${argument.replace(/=.*/s, '')}`
       if (names.includes(name))
         throw createUsageError(

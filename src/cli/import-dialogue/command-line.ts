@@ -19,9 +19,7 @@ export function buildCommandLine(
   if (encoding !== undefined) options.unshift('--encoding', encoding)
   if (sync) options.push('--sync')
   else if (ifExists) options.push('--if-exists', ifExists)
-  const end = argv.indexOf('--')
-  const argvBefore = end === -1 ? argv : argv.slice(0, end)
-  const argvAfter = end === -1 ? [] : argv.slice(end)
-  const line = [...argvBefore, ...options, ...argvAfter]
+  const optionsEnd = [...argv, '--'].indexOf('--')
+  const line = argv.toSpliced(optionsEnd, 0, ...options)
   return ['plants', ...line.map((argument) => quoteForShell(argument, system))].join(' ')
 }

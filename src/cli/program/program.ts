@@ -54,8 +54,7 @@ async function parseAndRun(program: PlantsCommand, line: CommandLine): Promise<n
  * and after `--`, the word means something else.
  */
 function asksForHelp({ argv, command }: CommandLine): boolean {
-  const end = argv.indexOf('--')
-  const words = end === -1 ? argv : argv.slice(0, end)
+  const words = argv.slice(0, [...argv, '--'].indexOf('--'))
   return words.some((word, index) => {
     const previousWord = words[index - 1] ?? ''
     const isValue = command?.options.some(
