@@ -1,4 +1,3 @@
-import { existsSync } from 'node:fs'
 import { type EffectiveSettings, formatStore } from '../../config/resolve.js'
 import {
   getDefault,
@@ -11,7 +10,6 @@ import { isStoreName } from '../../config/settings-schema.js'
 import { PlantsError } from '../../errors.js'
 import { quoteIfNeeded } from '../../output/output.js'
 import type { Io } from '../../platform/io.js'
-import { createNoStoreError } from '../../stores/address.js'
 import { findKind } from '../../stores/kinds.js'
 import type { PlantsCommand } from '../command.js'
 import { readContext, type SettingsContext } from '../context.js'
@@ -96,11 +94,7 @@ async function formatSavedStore(
   const { warnOfExposure } = await import('../store-access.js')
   await warnOfExposure(address, reporter)
   if (text === 'local' || isStoreName(text)) return text
-  const kind = findKind(address)
-  // A path may be mistyped, and a create would then make a new store there.
-  if (kind.isDirect && kind.isCreatedOnOpen && !existsSync(address.name))
-    await reporter.warn(`${createNoStoreError(address).message} yet`)
-  return kind.format(address)
+  return findKind(address).format(address)
 }
 
 async function removeSetting(options: GlobalOptions, io: Io, name: SettingName): Promise<void> {

@@ -166,11 +166,6 @@ async function list(options: GlobalOptions, io: Io): Promise<void> {
 
 async function remove(options: GlobalOptions, io: Io, name: string): Promise<void> {
   const context = await readContext(options, io)
-  if (name === 'local')
-    throw createUsageError(
-      'The store local is built in',
-      'To use another store: plants stores use NAME',
-    )
   const { address, hasToken } = await changeSettings(io, context.settings.timeoutMs, (settings) => {
     const stores = settings.get('stores', {})
     const { address } = getSavedStore(name, { version: 1, stores })
