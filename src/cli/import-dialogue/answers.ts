@@ -1,8 +1,10 @@
-import { assertDefined } from '../../errors.js'
+import { assertDefined, isWindows } from '../../errors.js'
+import { listOptions } from '../../fields/column-answers.js'
 import { ColumnsError, type Sample } from '../../fields/missing-fields.js'
 import type { InputOptions } from '../../fields/open.js'
 import { type ImportPlan, openInput } from '../../import/inputs.js'
 import type { Io } from '../../platform/io.js'
+import { quoteForShell } from '../../platform/shell.js'
 
 /** The options that are answers of a person in the dialogue. */
 export type ImportAnswers = Partial<
@@ -35,4 +37,25 @@ export async function sampleInput(
     if (!(error instanceof ColumnsError)) throw error
     return { sample: error.sample, failure: error }
   }
+}
+
+/**
+ * Builds the command that runs the same import without questions. It is the command line that was
+ * typed, with an option for each answer.
+ *
+ * @param argv the arguments after the name of the program
+ */
+export function buildCommandLine(
+  argv: readonly string[],
+  answers: ImportAnswers,
+  system = { isWindows },
+): string {
+  const { encoding, ifExists, sync } = answers
+  const options = listOptions(answers)
+  if (encoding !== undefined) options.unshift('--encoding', encoding)
+  if (sync) options.push('--sync')
+  else if (ifExists) options.push('--if-exists', ifExists)
+  const optionsEnd = [...argv, '--'].indexOf('--')
+  const line = argv.toSpliced(optionsEnd, 0, ...options)
+  return ['plants', ...line.map((argument) => quoteForShell(argument, system))].join(' ')
 }

@@ -1,6 +1,6 @@
 import { execa } from 'execa'
 import { expect, test } from 'vitest'
-import { buildCommandLine } from '../../../src/cli/import-dialogue/command-line.js'
+import { buildCommandLine } from '../../../src/cli/import-dialogue/answers.js'
 import { assertDefined } from '../../../src/errors.js'
 import {
   columnWords,

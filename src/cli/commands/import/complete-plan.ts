@@ -25,14 +25,19 @@ import type { ImportPlan } from '../../../import/inputs.js'
 import { formatPlantCount, groupDigits } from '../../../plant/plant.js'
 import type { Io } from '../../../platform/io.js'
 import type { CommandContext } from '../../context.js'
-import { applyAnswers, type ImportAnswers, sampleInput } from '../../import-dialogue/answers.js'
+import {
+  applyAnswers,
+  buildCommandLine,
+  type ImportAnswers,
+  sampleInput,
+} from '../../import-dialogue/answers.js'
 import { askForFileEncoding } from '../../import-dialogue/ask-encoding.js'
-import { askForPolicy, type Comparison } from '../../import-dialogue/ask-policy.js'
-import { buildCommandLine } from '../../import-dialogue/command-line.js'
 import {
   askForColumn,
+  askForPolicy,
   askForSheet,
   askToImport,
+  type Comparison,
   showLines,
 } from '../../import-dialogue/questions.js'
 import { describeStore } from '../../open-store.js'

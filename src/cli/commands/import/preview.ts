@@ -6,7 +6,7 @@ import { importRecords } from '../../../import/run.js'
 import type { Io } from '../../../platform/io.js'
 import { isReadRejected } from '../../../stores/change.js'
 import type { CommandContext } from '../../context.js'
-import type { Comparison } from '../../import-dialogue/ask-policy.js'
+import type { Comparison } from '../../import-dialogue/questions.js'
 import {
   type ExaminedImport,
   examinePlan,
