@@ -3,7 +3,7 @@
  * wrong, and how the first line with letters beyond ASCII reads in the likely encodings, so that a
  * person sees which of them is right.
  */
-import { isAscii, isUtf8 } from 'node:buffer'
+import { isUtf8 } from 'node:buffer'
 import { PlantsError } from '../errors.js'
 import { truncate } from '../platform/escape.js'
 import {
@@ -81,7 +81,7 @@ export async function createEncodingError(failure: DecodingFailure): Promise<Enc
   if (!isChangeable || isUtf16(encoding))
     return new EncodingError(message, 'Correct that line, or save the file as UTF-8')
   const foreignLine = failure.foreignLine ?? { line, bytes }
-  const sample = await gatherForeignLines(failure.bytes, laterBlocks)
+  const sample = await gatherSample(failure.bytes, laterBlocks)
   const encodings = await guessEncodings(sample)
   const details = await describeReadings(foreignLine, encodings)
   const hint =
@@ -157,38 +157,23 @@ async function findUndecodableLine(failure: DecodingFailure): Promise<ForeignLin
 }
 
 /**
- * Gathers the lines beyond ASCII of the bytes and of the blocks after them, up to about 1 MiB. An
- * encoding that decodes them all is unlikely to fail at a later line.
+ * Gathers whole lines of the bytes and of the blocks after them, about 1 MiB or more. An encoding
+ * that decodes them all is unlikely to fail at a later line.
  */
-async function gatherForeignLines(
+async function gatherSample(
   bytes: Buffer,
   laterBlocks: DecodingFailure['laterBlocks'],
 ): Promise<Buffer> {
-  const lines: Buffer[] = []
-  let sampleBytes = 0
-  let remainder: Buffer = Buffer.alloc(0)
-  const addLines = (text: Buffer) => {
-    for (const line of splitLines(text)) {
-      if (isAscii(line)) continue
-      lines.push(line)
-      sampleBytes += line.length
-    }
-  }
-  const addBlock = (block: Buffer) => {
-    const joined = Buffer.concat([remainder, block])
-    const end = joined.lastIndexOf('\n') + 1
-    addLines(joined.subarray(0, end))
-    remainder = joined.subarray(end)
-  }
-  addBlock(bytes)
+  const blocks = [bytes]
+  let sampleBytes = bytes.length
   for await (const block of laterBlocks) {
-    if (sampleBytes + remainder.length > maxSampleBytes) break
-    addBlock(block)
+    if (sampleBytes > maxSampleBytes) break
+    blocks.push(block)
+    sampleBytes += block.length
   }
-  // In a file of an old Mac, there is no line feed. Its last character may be incomplete.
-  const isWhole = sampleBytes + remainder.length <= maxSampleBytes
-  if (isWhole || lines.length === 0) addLines(remainder.subarray(0, maxSampleBytes))
-  return Buffer.concat(lines)
+  const sample = Buffer.concat(blocks)
+  // In a file of an old Mac, there is no line feed.
+  return sampleBytes > maxSampleBytes ? sample.subarray(0, sample.lastIndexOf('\n')) : sample
 }
 
 const maxSampleBytes = 1_048_576
