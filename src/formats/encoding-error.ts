@@ -14,7 +14,6 @@ import {
   splitLines,
   tryDecodeBytes,
 } from './encoding.js'
-import { assertNoControlCharacter } from './foreign-files.js'
 import { guessEncodings } from './guess-encoding.js'
 
 export interface TextEncoding {
@@ -73,9 +72,6 @@ interface DecodingFailure extends TextEncoding {
 export async function createEncodingError(failure: DecodingFailure): Promise<EncodingError> {
   const { name, encoding, source, laterBlocks } = failure
   const { line, bytes } = await findUndecodableLine(failure)
-  // The bytes of a binary file may have CR, but no LF, as in a file of an old Mac.
-  const suspectBytes = failure.lineEnd === '\r' ? failure.bytes.subarray(0, 1000) : bytes
-  if (!isUtf16(encoding)) assertNoControlCharacter(suspectBytes, name, line)
   const message = `${name} is not ${encoding === 'utf-8' ? 'UTF-8' : encoding} (line ${line})`
   const isChangeable = source === 'option' || source === 'default'
   if (!isChangeable || isUtf16(encoding))

@@ -2,7 +2,7 @@
  * Recognizes files that are surely no lists of plants, such as databases and pictures, so that the
  * error names what they are.
  */
-import { createInputError, type PlantsError } from '../errors.js'
+import { createInputError } from '../errors.js'
 import { parseFileEnding, spreadsheetEndings } from '../platform/file-names.js'
 import { countLineEnds } from './encoding.js'
 import { createEmptyFileError } from './limits.js'
@@ -35,27 +35,9 @@ export function assertNoForeignFile(name: string, head: Buffer): void {
 export function assertNoNul(text: string, name: string): void {
   const index = text.slice(0, 1000).indexOf('\0')
   if (index === -1) return
-  throw createBinaryError(name, countLineEnds(text, '\n', index) + 1, 0)
-}
-
-/**
- * Checks a line that is not in the expected encoding. Those control characters of ASCII that no
- * text has are the same bytes in all other encodings that are detected. FileMaker and library
- * programs write the other ones between parts of a cell, and DOS at the end of a file.
- *
- * @throws {PlantsError} `input` if the line has such a character
- */
-export function assertNoControlCharacter(lineBytes: Buffer, name: string, line: number): void {
-  const byte = lineBytes.find(
-    (code) => code < 0x09 || (code > 0x0d && code < 0x1a) || code === 0x7f,
-  )
-  if (byte !== undefined) throw createBinaryError(name, line, byte)
-}
-
-function createBinaryError(name: string, line: number, code: number): PlantsError {
-  const character = `U+${code.toString(16).toUpperCase().padStart(4, '0')}`
-  return createInputError(
-    `${name} is a binary file: line ${line} contains the character ${character}`,
+  const line = countLineEnds(text, '\n', index) + 1
+  throw createInputError(
+    `${name} is a binary file: line ${line} contains the character U+0000`,
     `${saveListHint}. If it is a text, remove that character from it`,
   )
 }
