@@ -62,7 +62,7 @@ export interface WorkbookFacts {
   /** Another sheet that has the columns, too. It is not read. */
   otherSheet: string | undefined
   /** The merged cells, which are known when the rows were read to their end. */
-  mergedCells: { readonly firstRange: string | undefined }
+  mergedCells: { readonly firstRange?: string }
 }
 
 /** The first rows of a table or a sheet, at most 20. */

@@ -32,7 +32,7 @@ import { Archive } from './archive.js'
 import { createTooLargeError, DamageError, explainDamage } from './damage.js'
 import { createCompoundFileError, identifyWorkbook, isCompoundFile } from './identify.js'
 import { readOpenDocument } from './opendocument.js'
-import { parseRange } from './references.js'
+import { mergesRecords } from './references.js'
 import type { RowOptions } from './row-builder.js'
 import { readWorkbook, type Sheet, type Workbook } from './sheets.js'
 import { parsePart } from './xml.js'
@@ -94,8 +94,12 @@ class WorkbookReader {
     const candidates = this.#findSheets(sheets)
     const { sheet, head, heads } = await this.#chooseSheet(candidates)
     const { row = -1, readColumns = [], width = Infinity } = this.#findHeader(head) ?? {}
-    const mergedCells = new MergedCells(head[row]?.line ?? 0, readColumns)
-    const onMergedCells = (reference: string) => mergedCells.add(reference)
+    const headerLine = head[row]?.line ?? 0
+    const mergedCells: { firstRange?: string } = {}
+    const onMergedCells = (reference: string) => {
+      if (mergedCells.firstRange === undefined && mergesRecords(reference, headerLine, readColumns))
+        mergedCells.firstRange = reference
+    }
     const laterSheets = candidates.slice(candidates.indexOf(sheet) + 1)
     return {
       type: 'table',
@@ -119,22 +123,16 @@ class WorkbookReader {
   async #chooseSheet(
     sheets: readonly Sheet[],
   ): Promise<{ sheet: Sheet; head: readonly Row[]; heads: TableHead[] }> {
-    const heads: TableHead[] = []
-    const headRows: (readonly Row[])[] = []
+    const candidates: { sheet: Sheet; head: readonly Row[]; tableHead: TableHead }[] = []
     for (const sheet of sheets) {
       const head = await this.#readHead(sheet)
       const tableHead = { sheet: sheet.name, rows: listCells(head) }
       if (this.#findHeader(head)) return { sheet, head, heads: [tableHead] }
-      heads.push(tableHead)
-      headRows.push(head)
+      candidates.push({ sheet, head, tableHead })
     }
+    const heads = candidates.map(({ tableHead }) => tableHead)
     const ratings = heads.map(({ rows }) => this.finder.rateTable(rows))
-    const index = ratings.indexOf(Math.max(...ratings))
-    return {
-      sheet: assertDefined(sheets[index]),
-      head: assertDefined(headRows[index]),
-      heads,
-    }
+    return { ...assertDefined(candidates[ratings.indexOf(Math.max(...ratings))]), heads }
   }
 
   /** Finds the name of the first sheet that has the columns. */
@@ -236,28 +234,3 @@ function describeSheet({ name, isHidden }: Sheet): string {
 
 /** A sheet has at most 16,384 columns. Few workbooks have even one sheet that is so wide. */
 const maxHeadCells = 8_388_608
-
-/**
- * Finds merged cells of which only the first has a value, so that records lack theirs. A sheet
- * lists its merged cells after all rows.
- */
-class MergedCells {
-  /** The first range below the header that has a column of the records. */
-  firstRange: string | undefined
-
-  /** @param columns the indexes of the columns that are read */
-  constructor(
-    private readonly headerLine: number,
-    private readonly columns: readonly number[],
-  ) {}
-
-  /** Adds the reference of a range, such as `C2:C4`. A reference that is not valid is ignored. */
-  add(reference: string): void {
-    if (this.firstRange !== undefined) return
-    const range = parseRange(reference)
-    if (!range || range.lastRow <= this.headerLine) return
-    const { firstColumn, lastColumn } = range
-    const isRead = this.columns.some((column) => column >= firstColumn && column <= lastColumn)
-    if (isRead) this.firstRange = reference
-  }
-}

@@ -23,18 +23,18 @@ function formatColumn(column: number): string {
 }
 
 /**
- * Parses the reference of a range. Its rows count from 1 on, and the columns of the result from 0
- * on.
+ * Whether a range of merged cells, such as `C2:C4`, has cells of records: only its first cell has a
+ * value, so records lack theirs. A reference that is not valid is ignored.
  *
- * @returns undefined for a text that is not a range
+ * @param columns the indexes of the columns that are read
  */
-export function parseRange(reference: string) {
-  const parts = /^([A-Z]{1,3})(\d{1,7}):([A-Z]{1,3})(\d{1,7})$/.exec(reference)
-  if (!parts) return undefined
-  const [, firstColumn = '', , lastColumn = '', lastRow] = parts
-  return {
-    firstColumn: parseColumn(firstColumn),
-    lastColumn: parseColumn(lastColumn),
-    lastRow: Number(lastRow),
-  }
+export function mergesRecords(
+  reference: string,
+  headerLine: number,
+  columns: readonly number[],
+): boolean {
+  const [, first = '', , last = '', lastRow] =
+    /^([A-Z]{1,3})(\d{1,7}):([A-Z]{1,3})(\d{1,7})$/.exec(reference) ?? []
+  const isRead = (column: number) => column >= parseColumn(first) && column <= parseColumn(last)
+  return Number(lastRow) > headerLine && columns.some(isRead)
 }
