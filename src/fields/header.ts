@@ -18,7 +18,6 @@ import {
 } from '../formats/reader.js'
 import { type FieldName, fieldNames } from '../plant/fields.js'
 import { quoteWord } from '../platform/shell.js'
-import { formatOptions, nameColumns } from './column-answers.js'
 import {
   type ColumnFinder,
   type ColumnNumbers,
@@ -237,14 +236,6 @@ function assertGivenNames(
     throw createInputError(
       `The first row of ${source} has ${cells.length} cells, but names are given for only ${names.length}`,
       `Name all columns, and leave the names of those empty that are not read: --columns ${quoteWord(allNames)}`,
-    )
-  }
-  const findColumns = createColumnFinder(names, new Set())
-  if (findColumns('name').length > 1) {
-    const columns = new Map(fieldNames.map((field) => [field, findColumns(field)]))
-    throw createInputError(
-      `Several columns of ${source} are called a name`,
-      `To join them, use ${formatOptions(nameColumns(names.length, columns))}`,
     )
   }
 }

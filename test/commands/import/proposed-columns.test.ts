@@ -102,14 +102,14 @@ test.each<{ title: string; content: string | Uint8Array; file?: string; plants: 
   expect(stored.map((line) => line.replaceAll('\t', ' ').trimEnd())).toEqual(plants)
 })
 
-test('the hint about two columns of the name joins them', async () => {
+test('--map joins two columns that --columns calls a name by their numbers', async () => {
   const user = new ImportSandbox()
   user.write('list.csv', '7,Acer,rubrum,Sapindaceae\n')
-  const { code, err } = await user.import('list.csv --columns id,name,name,tag')
+  const command = 'list.csv --columns id,name,name,tag'
+  const { code, err } = await user.import(command)
   expect(code).toBe(2)
-  const options = '--columns id,genus,species,tag --map name=genus,name=species'
-  expect(err).toContain(options)
-  expect(await user.import(`list.csv ${options}`)).toMatchObject({ created: 1 })
+  expect(err).toContain('--map name=NUMBER')
+  expect(await user.import(`${command} --map name=2,name=3`)).toMatchObject({ created: 1 })
   expect(await user.list()).toBe('{"id":7,"name":"Acer rubrum","tag":"Sapindaceae"}\n')
 })
 
