@@ -51,13 +51,9 @@ export function locateSyntaxError(source: string): string {
 function describePosition(source: string, offset: number): string {
   let line = 1
   let lineStart = 0
-  for (
-    let end = source.indexOf('\n');
-    end !== -1 && end < offset;
-    end = source.indexOf('\n', end + 1)
-  ) {
+  for (const { index } of source.slice(0, offset).matchAll(/\n/g)) {
     line += 1
-    lineStart = end + 1
+    lineStart = index + 1
   }
   // A line may have hundreds of megabytes, so no array of its characters is made.
   let column = 1
@@ -84,8 +80,6 @@ class JsonReader {
   readonly #openBrackets: string[] = []
   #expectedToken: ExpectedToken = 'value'
   #offset = 0
-  /** The index of the last comma, if nothing but white space has followed it. */
-  #lastCommaOffset: number | undefined
 
   constructor(
     private readonly source: string,
@@ -153,9 +147,7 @@ class JsonReader {
     if (this.#character === end) return this.#closeBracket()
     if (this.#character !== ',')
       return this.#createProblem(`there is no comma or "${end}" after a value`)
-    this.#advance(1, bracket === '[' ? 'value' : 'key')
-    this.#lastCommaOffset = this.#offset - 1
-    return undefined
+    return this.#advance(1, bracket === '[' ? 'value' : 'key')
   }
 
   #closeBracket(): undefined {
@@ -166,7 +158,6 @@ class JsonReader {
   #advance(length: number, expected: ExpectedToken): undefined {
     this.#offset += length
     this.#expectedToken = expected
-    this.#lastCommaOffset = undefined
   }
 
   /**
@@ -174,20 +165,19 @@ class JsonReader {
    */
   #explainInvalidToken(expectedNoun: 'value' | 'key'): Problem {
     const character = String.fromCodePoint(assertDefined(this.source.codePointAt(this.#offset)))
-    if (this.#lastCommaOffset !== undefined && (character === ']' || character === '}'))
+    const before = this.source.slice(0, this.#offset).trimEnd()
+    if (before.endsWith(',') && (character === ']' || character === '}'))
       return {
-        offset: this.#lastCommaOffset,
+        offset: before.length - 1,
         reason: `there is an extra comma before "${character}"`,
       }
     if (character === '"')
       return this.#createProblem('a string is not closed, or has a character that must be escaped')
-    if (/['‘’‚“”„]/.test(character))
+    if (expectedNoun === 'key' || /['‘’‚“”„]/.test(character))
       return this.#createProblem(
-        `a ${expectedNoun} is in other quotes than straight double ones`,
+        `a ${expectedNoun} is not in straight double quotes`,
         'otherQuotes',
       )
-    if (expectedNoun === 'key')
-      return this.#createProblem('a key is not in double quotes', 'otherQuotes')
     const quotedText = JSON.stringify(shorten(this.#matchHere(word) || character).toWellFormed())
     return this.#createProblem(`${quotedText} is not a value of JSON`)
   }
