@@ -196,12 +196,8 @@ function readValue(cursor: Cursor, name: string): DocumentValue {
  */
 function readFirstRecords(text: string): string {
   const members = [...findLists(text)].map(([key, start]) => {
-    const recordStart = text.indexOf('{', start)
-    const isEmpty = text.slice(start + 1, recordStart).trim() !== ''
-    const record = isEmpty
-      ? ''
-      : text.slice(recordStart, findEndOfBrackets(text, recordStart, text.length) + 1)
-    return `${JSON.stringify(key)}:[${record}]`
+    const end = findEndOfValue(text, start + 1, endOfElement)
+    return `${JSON.stringify(key)}:[${text.slice(start + 1, end)}]`
   })
   return members.join()
 }
@@ -240,17 +236,8 @@ function findLists(text: string): Map<string, number> {
     const parsedKey = parseJson(key)
     if ('value' in parsedKey && list.test(text))
       lists.set(String(parsedKey.value), member.lastIndex)
-    index = skipValue(text, member.lastIndex)
+    index = findEndOfValue(text, member.lastIndex, endOfMember)
   }
-}
-
-/** Returns the index after the value, however long it is. */
-function skipValue(text: string, start: number): number {
-  if (text[start] === '"') return findEndOfString(text, start, text.length) + 1
-  if (text[start] === '[' || text[start] === '{')
-    return findEndOfBrackets(text, start, text.length) + 1
-  const end = text.slice(start, start + maxRecordBytes).search(/[,}\]\s]/)
-  return end === -1 ? text.length : start + end
 }
 
 /** The position of the search for values in the text. */
@@ -286,7 +273,10 @@ class Cursor {
 
   /** Reads a value. In an array, it includes the white space up to the comma or the bracket. */
   readValue(): string {
-    const end = findEndOfValue(this.text, this.index, this.isInArray)
+    // Of a value above 1 MiB, only a little more than this is read.
+    const limit = Math.min(this.text.length, this.index + maxRecordBytes + 1)
+    const valueEnd = this.isInArray ? endOfElement : endOfText
+    const end = findEndOfValue(this.text, this.index, valueEnd, limit)
     const value = this.text.slice(this.index, end)
     this.#skip(value)
     return value
@@ -310,27 +300,27 @@ class Cursor {
   }
 }
 
+/** What follows a value that is an element of an array, a member of an object, or neither. */
+const endOfElement = /[,\]]/
+const endOfMember = /[,}]/
+const endOfText = /\s/
+
 /**
- * Returns the index after the value; in an array, that is the index of the comma or the bracket
- * after it. Of a value above 1 MiB, only a little more than this is read.
+ * Returns the index after the value; in an array or an object, that is the index of the comma or the
+ * bracket after it. `limit` is returned if the value does not end before.
  */
-function findEndOfValue(text: string, start: number, isInArray: boolean): number {
-  const limit = Math.min(text.length, start + maxRecordBytes + 1)
+function findEndOfValue(text: string, start: number, end: RegExp, limit = text.length): number {
   for (let index = start; index < limit; index += 1) {
     const character = text.charAt(index)
-    if (isAfterValue(character, isInArray)) return index
+    if (end.test(character)) return index
     if (character === '\\') index += 1
     else if (character === '"') index = findEndOfString(text, index, limit)
     else if (character === '[' || character === '{') {
       index = findEndOfBrackets(text, index, limit)
-      if (!isInArray && index < limit) return index + 1
+      if (end === endOfText && index < limit) return index + 1
     }
   }
   return limit
-}
-
-function isAfterValue(character: string, isInArray: boolean): boolean {
-  return isInArray ? character === ',' || character === ']' : character.trim() === ''
 }
 
 /** Returns the index of the bracket that closes the one at `start`, or `limit` if none does. */
