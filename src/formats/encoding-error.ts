@@ -35,23 +35,14 @@ export interface ForeignLine {
 
 /** The bytes of an input are not in the expected encoding. */
 export class EncodingError extends PlantsError {
-  /** The names for `--encoding` that decode the input, the most likely one first. */
-  readonly encodings: readonly string[]
-  readonly foreignLine: ForeignLine | undefined
-
   constructor(
     message: string,
-    hint: string,
-    readings: {
-      encodings?: readonly string[]
-      foreignLine?: ForeignLine | undefined
-      details?: readonly string[]
-    } = {},
+    options: { hint: string; details?: readonly string[] },
+    /** The names for `--encoding` that decode the input, the most likely one first. */
+    readonly encodings: readonly string[] = [],
+    readonly foreignLine?: ForeignLine,
   ) {
-    const { encodings = [], foreignLine, details } = readings
-    super('input', message, { hint, details })
-    this.encodings = encodings
-    this.foreignLine = foreignLine
+    super('input', message, options)
   }
 }
 
@@ -75,7 +66,7 @@ export async function createEncodingError(failure: DecodingFailure): Promise<Enc
   const message = `${name} is not ${encoding === 'utf-8' ? 'UTF-8' : encoding} (line ${line})`
   const isChangeable = source === 'option' || source === 'default'
   if (!isChangeable || isUtf16(encoding))
-    return new EncodingError(message, 'Correct that line, or save the file as UTF-8')
+    return new EncodingError(message, { hint: 'Correct that line, or save the file as UTF-8' })
   const foreignLine = failure.foreignLine ?? { line, bytes }
   const sample = await gatherSample(failure.bytes, laterBlocks)
   const encodings = await guessEncodings(sample)
@@ -84,12 +75,13 @@ export async function createEncodingError(failure: DecodingFailure): Promise<Enc
     details.length > 0
       ? 'Add --encoding with the name of the encoding in which that line reads right'
       : 'Open the file in the program that wrote it, and save it as UTF-8'
-  return new EncodingError(message, hint, { encodings, foreignLine, details })
+  return new EncodingError(message, { hint, details }, encodings, foreignLine)
 }
 
 /** Creates the error for a text of UTF-8 that `--encoding` would decode to wrong letters. */
 export function createUtf8Error(name: string, encoding: string): EncodingError {
-  return new EncodingError(`${name} is UTF-8, not ${encoding}`, 'Import it without --encoding')
+  const hint = 'Import it without --encoding'
+  return new EncodingError(`${name} is UTF-8, not ${encoding}`, { hint })
 }
 
 /**
