@@ -92,7 +92,7 @@ export async function createStrictDecoder(encoding: string): Promise<StrictDecod
   return { write: (block) => check(decoder.write(block)), end: () => check(decoder.end()) }
 }
 
-function createTextDecoder(encoding: string): StrictDecoder {
+export function createTextDecoder(encoding: string): StrictDecoder {
   const decoder = new TextDecoder(encoding, { fatal: true })
   const decode = (block?: Buffer): string => {
     try {

@@ -4,6 +4,7 @@
  */
 import { SaxesParser } from 'saxes'
 import { describeReason } from '../../errors.js'
+import { createTextDecoder, UndecodableError } from '../encoding.js'
 import { maxRecordBytes } from '../limits.js'
 import type { Archive } from './archive.js'
 import { DamageError } from './damage.js'
@@ -148,17 +149,14 @@ class PartParser {
 
 /** The standard also allows UTF-16, which no program writes. */
 async function* decodePart(blocks: AsyncIterable<Buffer>, path: string): AsyncGenerator<string> {
-  const decoder = new TextDecoder('utf-8', { fatal: true })
-  const decode = (bytes?: Buffer) => {
-    try {
-      return decoder.decode(bytes, { stream: bytes !== undefined })
-    } catch (error) {
-      if (!(error instanceof TypeError)) throw error
-      throw new DamageError(`${path} is not in UTF-8`, { cause: error })
-    }
+  const decoder = createTextDecoder('utf-8')
+  try {
+    for await (const block of blocks) yield decoder.write(block)
+    yield decoder.end()
+  } catch (error) {
+    if (!(error instanceof UndecodableError)) throw error
+    throw new DamageError(`${path} is not in UTF-8`, { cause: error })
   }
-  for await (const block of blocks) yield decode(block)
-  yield decode()
 }
 
 /** What the elements with the content of a workbook contain (ECMA-376 part 1, 18.3, 18.4, 18.8). */
