@@ -45,15 +45,6 @@ function findFileFormat(name: string): FileFormat | undefined {
   return ending === 'xlsx' && !isGzip ? 'xlsx' : findNamedFormat(name)
 }
 
-/** Returns a warning for a file whose ending means another format than the one that it gets. */
-export function explainOtherEnding(name: string, format: FileFormat): string | undefined {
-  const { ending } = parseFileEnding(name)
-  const namedFormat = findFileFormat(name)
-  const isOther = namedFormat !== undefined && namedFormat !== format
-  if (!isOther && !spreadsheetEndings.includes(ending)) return undefined
-  return `The file gets the format ${format}, as --output says, although its name ends in .${ending}`
-}
-
 const otherFileHint = 'Choose another file'
 
 /** Writes a file as a whole or not at all, and returns how many bytes it has. */

@@ -90,7 +90,7 @@ async function exportPlants(name = '-', options: ExportOptions, io: Io): Promise
  * @throws {PlantsError} `usage` for a file that must not be replaced, or an unknown format
  */
 async function prepareFile(name: string, options: ExportOptions, context: CommandContext) {
-  const { chooseFileFormat, explainOtherEnding } = await import('../../export/export-file.js')
+  const { chooseFileFormat } = await import('../../export/export-file.js')
   const path = context.io.resolvePath(name)
   const oldStats = readOldStats(path)
   const isDevice = isWrittenInPlace(oldStats)
@@ -104,8 +104,6 @@ async function prepareFile(name: string, options: ExportOptions, context: Comman
   const format = chooseFileFormat(name, chosenFormat)
   if (oldStats && !isDevice && !options.yes)
     await confirmReplacement(`${quotedName} already exists`, context)
-  const warning = chosenFormat && explainOtherEnding(name, chosenFormat)
-  if (warning && !isDevice) await context.reporter.warn(warning, 'warning')
   return { path, name: quotedName, format }
 }
 
