@@ -21,10 +21,11 @@ export class Archive {
     private readonly zip: ZipFile,
     private readonly entries: ReadonlyMap<string, readonly Entry[]>,
     private readonly signal: AbortSignal,
+    /** The name of the file, for messages. */
+    readonly file: string,
   ) {}
 
   /**
-   * @param file the name of the file, for messages
    * @throws {PlantsError} `input` if the parts would unpack to more than 256 MiB
    * @throws {DamageError} if the directory cannot be read
    */
@@ -42,7 +43,7 @@ export class Archive {
       if (entriesOfPath) entriesOfPath.push(entry)
       else byPath.set(path, [entry])
     }
-    return new Archive(bytes, zip, byPath, signal)
+    return new Archive(bytes, zip, byPath, signal, file)
   }
 
   /** The paths of all parts, in lower case and with `/` between folders. */
@@ -84,6 +85,14 @@ export class Archive {
     }
     if (length !== entry.uncompressedSize) throw new DamageError(`the size of ${path} is wrong`)
     if (checksum !== entry.crc32) throw new DamageError(`the checksum of ${path} is wrong`)
+  }
+
+  /**
+   * Rejects a part that is too large to stay in memory, where its content takes several times as
+   * much room as the part.
+   */
+  assertSize(path: string): void {
+    if (this.measure(path) > maxKeptBytes) throw createTooLargeError(this.file)
   }
 
   async readWhole(path: string): Promise<Buffer> {
@@ -167,6 +176,7 @@ export function foldPath(path: string): string {
 const storedMethod = 0
 const deflatedMethod = 8
 
+export const maxKeptBytes = 50_331_648
 const blockBytes = 65_536
 /** An entry takes about a kilobyte of memory. An archive without ZIP64 cannot have more of them. */
 const maxEntries = 65_535

@@ -6,7 +6,6 @@
  */
 import { createInputError, type PlantsError } from '../../errors.js'
 import type { Archive } from './archive.js'
-import { assertSize } from './sheets.js'
 
 const saveHint = 'Save the list in it as .xlsx or CSV, and import that'
 
@@ -19,10 +18,10 @@ const archiveKinds: readonly (readonly [path: RegExp, description: string])[] = 
 ]
 
 /** @throws {PlantsError} `input` if the archive is not a workbook, with the kind that it is */
-export async function identifyWorkbook(archive: Archive, file: string): Promise<'xlsx' | 'ods'> {
-  const { paths } = archive
+export async function identifyWorkbook(archive: Archive): Promise<'xlsx' | 'ods'> {
+  const { paths, file } = archive
   if (await isOpenDocumentSpreadsheet(archive)) {
-    if (await isEncryptedOpenDocument(archive, file)) throw createPasswordError(file)
+    if (await isEncryptedOpenDocument(archive)) throw createPasswordError(file)
     return 'ods'
   }
   for (const [path, description] of archiveKinds)
@@ -42,10 +41,10 @@ async function isOpenDocumentSpreadsheet(archive: Archive): Promise<boolean> {
 }
 
 /** The entries of the archive are then encrypted one by one, which only the manifest says. */
-async function isEncryptedOpenDocument(archive: Archive, file: string): Promise<boolean> {
+async function isEncryptedOpenDocument(archive: Archive): Promise<boolean> {
   const manifest = 'META-INF/manifest.xml'
   if (!archive.has(manifest)) return false
-  assertSize(manifest, { archive, file })
+  archive.assertSize(manifest)
   return (await archive.readWhole(manifest)).includes('encryption-data')
 }
 

@@ -8,18 +8,18 @@
  */
 import { maxRecordBytes } from '../limits.js'
 import { type Cell, maxHeadRows } from '../reader.js'
-import type { Archive } from './archive.js'
+import { type Archive, maxKeptBytes } from './archive.js'
 import { createTooLargeError, DamageError } from './damage.js'
 import { type OpenDocumentCell, readOpenDocumentCell } from './opendocument-cells.js'
 import { formatRange } from './references.js'
 import { RowBuilder, type RowOptions } from './row-builder.js'
-import { maxKeptBytes, maxSheets, type Sheet, type Workbook } from './sheets.js'
+import { maxSheets, type Sheet, type Workbook } from './sheets.js'
 import { type Attributes, type ElementHandler, parseWholePart } from './xml.js'
 
 const path = 'content.xml'
 
-export async function readOpenDocument(archive: Archive, file: string): Promise<Workbook> {
-  const reader = new ContentReader({ file, width: Infinity })
+export async function readOpenDocument(archive: Archive): Promise<Workbook> {
+  const reader = new ContentReader({ file: archive.file, width: Infinity })
   const { sheets } = await parseWholePart(archive, path, reader)
   return {
     sheets,

@@ -52,8 +52,8 @@ export async function openWorkbook(
   if (isCompoundFile(bytes)) throw createCompoundFileError(file, bytes)
   try {
     const archive = await Archive.open(bytes, file, signal)
-    const workbook = await workbookReaders[await identifyWorkbook(archive, file)](archive, file)
-    const reader = new WorkbookReader(archive, workbook, file, options, finder)
+    const workbook = await workbookReaders[await identifyWorkbook(archive)](archive)
+    const reader = new WorkbookReader(archive, workbook, options, finder)
     const table = await reader.openTable()
     // A file was examined before this, which has found any damage. A pipe cannot be examined, so
     // its rows are read to the end here.
@@ -84,7 +84,6 @@ class WorkbookReader {
   constructor(
     private readonly archive: Archive,
     private readonly workbook: Workbook,
-    private readonly file: string,
     private readonly options: FormatOptions,
     private readonly finder: HeaderFinder,
   ) {}
@@ -145,8 +144,8 @@ class WorkbookReader {
   #findSheets(sheets: readonly Sheet[]): Sheet[] {
     const { sheet: requestedSheet } = this.options
     return requestedSheet === undefined
-      ? findVisibleSheets(sheets, this.file)
-      : [findSheet(requestedSheet, sheets, this.file)]
+      ? findVisibleSheets(sheets, this.archive.file)
+      : [findSheet(requestedSheet, sheets, this.archive.file)]
   }
 
   #findHeader(head: readonly Row[]): HeaderLocation | undefined {
@@ -170,7 +169,7 @@ class WorkbookReader {
   /** Adds the empty cells that are not saved. Thousands of sheets may lack millions of them. */
   #fillRow(row: Cells): Cells {
     this.#headCells += row.length
-    if (this.#headCells > maxHeadCells) throw createTooLargeError(this.file)
+    if (this.#headCells > maxHeadCells) throw createTooLargeError(this.archive.file)
     return Object.assign(Array<Cell>(row.length).fill(undefined), row)
   }
 
@@ -186,14 +185,14 @@ class WorkbookReader {
         `The sheet ${listNames([name])} has no cells`,
         'Choose another sheet with --sheet',
       )
-    const rows = this.workbook.createRowReader(sheet, { file: this.file, ...options })
+    const rows = this.workbook.createRowReader(sheet, { file: this.archive.file, ...options })
     try {
       for await (const _ of parsePart(this.archive, path, rows))
         if (rows.isFull || rows.length >= batchRows) yield rows.takeRows()
     } catch (error) {
       if (!(error instanceof DamageError)) throw error
       const reason = `in the sheet ${listNames([name])}, ${error.message}`
-      throw explainDamage(this.file, new DamageError(reason, { cause: error }))
+      throw explainDamage(this.archive.file, new DamageError(reason, { cause: error }))
     }
     yield rows.takeRows()
   }

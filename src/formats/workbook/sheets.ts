@@ -34,19 +34,18 @@ export interface Workbook {
 /**
  * Reads the main part of a workbook and the parts that all sheets share.
  *
- * @param file the name of the file, for messages
  * @throws {DamageError} if the workbook refers to a part that does not exist
  */
-export async function readWorkbook(archive: Archive, file: string): Promise<Workbook> {
-  const limit: PartLimit = { archive, file }
-  const [main] = (await readRelations('', limit)).filter(({ type }) => type === 'officeDocument')
+export async function readWorkbook(archive: Archive): Promise<Workbook> {
+  const [main] = (await readRelations('', archive)).filter(({ type }) => type === 'officeDocument')
   if (!main) throw new DamageError('it has no workbook part, which lists the sheets')
-  assertSize(main.path, limit)
-  const { sheets, is1904 } = await parseWholePart(archive, main.path, new MainPartReader(file))
-  const relations = await readRelations(main.path, limit)
+  archive.assertSize(main.path)
+  const reader = new MainPartReader(archive.file)
+  const { sheets, is1904 } = await parseWholePart(archive, main.path, reader)
+  const relations = await readRelations(main.path, archive)
   const findOnly = (type: string) => findOnlyPath(relations, type)
   const [stringsPath, stylesPath] = [findOnly('sharedStrings'), findOnly('styles')]
-  for (const path of [stringsPath, stylesPath]) if (path !== undefined) assertSize(path, limit)
+  for (const path of [stringsPath, stylesPath]) if (path !== undefined) archive.assertSize(path)
   const context = {
     sharedStrings: stringsPath === undefined ? [] : await readSharedStrings(archive, stringsPath),
     dateKinds: stylesPath === undefined ? [] : await readStyles(archive, stylesPath),
@@ -56,12 +55,6 @@ export async function readWorkbook(archive: Archive, file: string): Promise<Work
     sheets: locateSheets(sheets, relations, archive),
     createRowReader: (_, options) => new RowReader(options, context),
   }
-}
-
-/** The archive, and the file that a message names if a part is too large. */
-interface PartLimit {
-  archive: Archive
-  file: string
 }
 
 /** How a part refers to another one (ECMA-376 part 2, 9.3). */
@@ -76,19 +69,19 @@ interface Relation {
 }
 
 /** @param path the path of the part that has the relations; empty for the archive as a whole */
-async function readRelations(path: string, limit: PartLimit): Promise<Relation[]> {
+async function readRelations(path: string, archive: Archive): Promise<Relation[]> {
   const folder = posix.dirname(path)
   const relationsPath = posix.join(folder, '_rels', `${posix.basename(path)}.rels`)
-  assertSize(relationsPath, limit)
+  archive.assertSize(relationsPath)
   const relations: Relation[] = []
-  await parseWholePart(limit.archive, relationsPath, {
+  await parseWholePart(archive, relationsPath, {
     openElement(name, { Id: id = '', Type: uri = '', Target: target = '', TargetMode: mode }) {
       const type = uri.slice(uri.lastIndexOf('/') + 1)
       const isInArchive = mode !== 'External'
       if (name !== 'Relationship' || !isInArchive) return
       const folderOrRoot = target.startsWith('/') ? '' : folder
       relations.push({ id, type, path: posix.join('/', folderOrRoot, target).slice(1) })
-      if (relations.length > maxRelations) throw createTooLargeError(limit.file)
+      if (relations.length > maxRelations) throw createTooLargeError(archive.file)
     },
   })
   return relations
@@ -173,15 +166,6 @@ function locateSheets(
   })
 }
 
-/**
- * Rejects a part that is too large to stay in memory, where its content takes several times as much
- * room as the part.
- */
-export function assertSize(path: string, { archive, file }: PartLimit): void {
-  if (archive.measure(path) > maxKeptBytes) throw createTooLargeError(file)
-}
-
-export const maxKeptBytes = 50_331_648
 /** LibreOffice allows this many sheets, and Excel as many as there is memory for. */
 export const maxSheets = 10_000
 const maxRelations = 100_000

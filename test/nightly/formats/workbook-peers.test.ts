@@ -86,7 +86,7 @@ async function readSheet(path: string): Promise<Sheet | string> {
   try {
     const { signal } = new AbortController()
     const archive = await Archive.open(readFileSync(path), path, signal)
-    const { sheets, createRowReader } = await readWorkbook(archive, path)
+    const { sheets, createRowReader } = await readWorkbook(archive)
     const [sheet] = sheets
     if (sheet?.path === undefined) return 'it has no sheet'
     const reader = createRowReader(sheet, { file: path, width: Infinity })
