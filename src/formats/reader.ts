@@ -124,18 +124,14 @@ export type Cell = string | undefined | UnusableCell
 
 /** A cell whose value cannot be used. */
 export class UnusableCell {
-  /** Whether the cell has a formula without a value, which a spreadsheet would compute and save. */
-  readonly isUnsavedFormula: boolean
-
   constructor(
     /** The string of the cell in the rejects file. */
     readonly text: string,
     /** The end of a sentence, such as "is the error value #N/A". */
     readonly reason: string,
-    { isUnsavedFormula = false } = {},
-  ) {
-    this.isUnsavedFormula = isUnsavedFormula
-  }
+    /** Whether a formula has no value, which a spreadsheet would compute and save. */
+    readonly isUnsavedFormula = false,
+  ) {}
 }
 
 /** A JSON value as it is written. The text is null if it is too large. */

@@ -139,7 +139,7 @@ export const impossibleDate = new UnusableCell(
 export const unsavedFormula = new UnusableCell(
   '#N/A',
   'is unknown because the formula has no saved value',
-  { isUnsavedFormula: true },
+  true,
 )
 
 /** Matches an integer of at most 15 digits, which a double represents exactly. */
