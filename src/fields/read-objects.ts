@@ -39,7 +39,8 @@ export class ObjectReader {
     const parseResult = parseJson(text, { idKey: this.#idKey })
     if ('isInvalid' in parseResult) return createSyntaxProblem(text)
     const { value } = parseResult
-    if (!isObject(value)) return createNoObjectProblem(value)
+    if (!isObject(value))
+      return { kind: 'invalid', message: describeInvalidPlant(findProblems(value)) }
     const keys = this.#keyFinder.find(value)
     const id = keys.id === undefined ? undefined : this.#readId(text, value, keys.id)
     if ('ambiguousField' in keys) {
@@ -86,8 +87,4 @@ const rejectedTextProblem: ReadProblem = {
 function createSyntaxProblem(text: string): ReadProblem {
   const { description, cause } = explainSyntaxError(text)
   return { kind: 'input', message: `Not JSON: ${description}`, cause }
-}
-
-function createNoObjectProblem(value: unknown): ReadProblem {
-  return { kind: 'invalid', message: describeInvalidPlant(findProblems(value)) }
 }
