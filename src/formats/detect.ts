@@ -23,19 +23,14 @@ import { openTable } from './open-table.js'
 import type { FormatInput, FormatOptions, FormatReader, HeaderFinder } from './reader.js'
 import { type FormatName, findNamedFormat } from './write.js'
 
-type OpenText = (
-  texts: AsyncGenerator<string>,
-  options: FormatOptions,
-  input: FormatInput,
-  finder: HeaderFinder,
-) => Promise<FormatReader>
+type OpenText = (...parameters: Parameters<typeof openTable>) => Promise<FormatReader>
 
 const textFormats: Readonly<Record<FormatName, OpenText>> = {
   ndjson: openNdjson,
   json: openDocument,
   csv: openTable,
-  tsv: (texts, options, input, finder) =>
-    openTable(texts, { ...options, delimiter: options.delimiter ?? '\t' }, input, finder),
+  tsv: (texts, options, ...rest) =>
+    openTable(texts, { ...options, delimiter: options.delimiter ?? '\t' }, ...rest),
 }
 
 /**

@@ -35,7 +35,7 @@ interface TableStart {
 export async function openTable(
   texts: AsyncGenerator<string>,
   options: FormatOptions,
-  { name }: Pick<FormatInput, 'name'>,
+  { name }: FormatInput,
   finder: HeaderFinder,
 ): Promise<TableReader> {
   const start = await readStart(texts)
