@@ -58,8 +58,8 @@ type Details = Partial<
 
 /**
  * A failure that a person can fix or a script can act on. The message says what failed, and on
- * what, in the words of the domain, because a service may send it. The hint, one fixed sentence,
- * says what to do next. Neither ends with a full stop, or contains a token.
+ * what, in the words of the domain, because a service may send it. The hint, one sentence, says
+ * what to do next. Neither ends with a full stop, or contains a token.
  */
 export class PlantsError extends Error {
   readonly kind: ErrorKind

@@ -13,7 +13,7 @@ import type { Runtime } from '../platform/runtime.js'
 const defaultRetryMs = 2000
 
 interface BudgetOptions {
-  /** A call with its retries takes no longer than this. */
+  /** A wait of a call, with its retries, takes no longer than this. */
   timeoutMs: number
   /** This is the budget of a store that has not answered yet, in milliseconds. */
   retryMs?: number | undefined

@@ -137,7 +137,7 @@ export const maxConcurrency = 64
 
 /** What a kind may need to open a store. Each kind uses a part of it. */
 export interface OpenContext {
-  /** A call with its retries takes no longer than this. */
+  /** A wait of a call, with its retries, takes no longer than this. */
   timeoutMs: number
   runtime: Runtime
   /** How long a store that has not answered yet is tried, in milliseconds. */

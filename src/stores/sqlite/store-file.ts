@@ -219,8 +219,8 @@ function createDescriptorCheck(link: string, path: string): () => boolean {
 }
 
 function createIdentityCheck(path: string): () => boolean {
-  // The log does not exist before the first write. So the first identity that is found becomes the
-  // expected one.
+  // A store that was opened to read may have no log yet. So the first identity that is found becomes
+  // the expected one.
   let expectedIdentity = findFileIdentity(path)
   return () => {
     const currentIdentity = findFileIdentity(path)
