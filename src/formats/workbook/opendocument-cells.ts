@@ -21,8 +21,12 @@ export interface OpenDocumentCell {
 /** @throws {DamageError} if the type of the cell is not valid */
 export function readOpenDocumentCell(cell: OpenDocumentCell): Cell {
   const { attributes, text } = cell
-  const { 'office:value-type': type } = attributes
+  const { 'office:value-type': type, 'calcext:value-type': repeatedType = type } = attributes
   if (isError(cell)) return readError(text ?? '')
+  // LibreOffice saves the type twice, because the standard has no type for an error, and reads the
+  // second one. Of several values, it reads the last.
+  const values = valueAttributes.filter((name) => attributes[name] !== undefined)
+  if (repeatedType !== type || values.length > 1) throw new DamageError('a cell has two types')
   // LibreOffice saves the empty string of a formula as an empty paragraph without a type.
   if (type === undefined && hasFormula(cell)) return text === '' ? undefined : unsavedFormula
   return type === undefined || type === 'string' ? readString(cell) : readValue(cell, type)
@@ -79,3 +83,5 @@ const valueNames = new Map([
   ['date', 'office:date-value'],
   ['time', 'office:time-value'],
 ])
+
+const valueAttributes = [...new Set(valueNames.values())]

@@ -310,6 +310,18 @@ test.each<{ title: string; file: Buffer; message: string }>([
     message: 'is damaged: a cell has the unknown type flost',
   },
   {
+    title: 'two types of a cell',
+    file: buildPlants(buildPlantRow(1, buildTyped('float', 'calcext:value-type="date"'))),
+    message: 'is damaged: a cell has two types',
+  },
+  {
+    title: 'two values of a cell',
+    file: buildPlants(
+      buildPlantRow(1, buildTyped('float', 'office:value="1" office:boolean-value="true"')),
+    ),
+    message: 'is damaged: a cell has two types',
+  },
+  {
     title: 'a number of repetitions that is none',
     file: buildPlants(buildPlantRow(1, buildTyped('string', 'table:number-columns-repeated="2x"'))),
     message: 'is damaged: table:number-columns-repeated has the invalid value "2x"',
