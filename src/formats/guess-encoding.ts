@@ -56,7 +56,7 @@ function rankReading({ text, encoding }: Reading): number {
   // The only bytes beyond ASCII are those of dashes and quotes, which programs for Windows write.
   const isWindowsText = letters === '' && encoding.startsWith('windows-')
   const isLikely =
-    isWindowsText || isKorean(letters) || isJapanese(letters) || isHalfwidthJapanese(letters)
+    isWindowsText || isKorean(letters) || isJapanese(letters) || isHalfwidthJapanese(letters, text)
   return isLikely ? ranks.likely : ranks.possible
 }
 
@@ -188,16 +188,31 @@ function isJapanese(letters: string): boolean {
 
 /**
  * Whether most letters are half-width Katakana, which old Japanese programs write, and the others
- * are Japanese. Letters of other languages decode to half-width Katakana, too, but seldom to one of
- * the five vowels.
+ * are Japanese. Letters of other languages decode to half-width Katakana, too. But then the text
+ * has `misplacedKana`, or none of the five vowels that are letters.
  */
-function isHalfwidthJapanese(letters: string): boolean {
+function isHalfwidthJapanese(letters: string, text: string): boolean {
   const halfwidth = letters.replace(/[^\uff65-\uff9f]/g, '')
   const isMostlyHalfwidth = halfwidth.length >= 4 && halfwidth.length >= 0.5 * letters.length
   const hasOnlyJapanese = /^[\u3005-\u30fe\u4e00-\u9fff\uff65-\uff9f]+$/.test(letters)
   const hasVowels = /[\uff70-\uff75]/.test(letters)
-  return isMostlyHalfwidth && hasOnlyJapanese && hasVowels
+  return isMostlyHalfwidth && hasOnlyJapanese && hasVowels && !misplacedKana.test(text)
 }
+
+/** Matches half-width Katakana after a character that it never follows in Japanese. */
+const misplacedKana = RegExp(
+  [
+    // The marks that make a consonant voiced, as `ｶﾞ`, or a P, as `ﾊﾟ`.
+    '(?<![ｳｶ-ﾄﾊ-ﾎ])ﾞ|(?<![ﾊ-ﾎ])ﾟ',
+    // Small vowels, as in `ﾌｧ`, and small letters of Y, as in `ｷｬ`.
+    '(?<![ｳｸｼﾁﾃﾄﾌﾞ])[ｧ-ｫ]|(?<![ｷｼﾁﾃﾆﾋﾌﾐﾘﾞﾟ])[ｬ-ｮ]',
+    // The small letter that doubles a consonant, and the mark of a long vowel, begin no word.
+    '(?<![ｦ-ﾟ])[ｯｰ]',
+    // A program that writes half-width Katakana joins no Chinese characters to them.
+    '[ｦ-ﾟ]\\p{sc=Han}|\\p{sc=Han}[ｦ-ﾟ]',
+  ].join('|'),
+  'u',
+)
 
 // The parts of `unlikelyText`. The first two stand between the brackets of a character class.
 
