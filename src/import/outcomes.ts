@@ -144,11 +144,13 @@ export function findRejections(
   { records, lines }: Chunk,
   outcomes: readonly RecordOutcome[],
 ): RejectedRecord[] {
-  return outcomes.flatMap((outcome, index) => {
-    if (outcome.type !== 'rejected') return []
+  const rejections: RejectedRecord[] = []
+  outcomes.forEach((outcome, index) => {
+    if (outcome.type !== 'rejected') return
     const [line, raw] = [assertDefined(lines[index]), assertDefined(records[index])]
-    return { ...outcome.problem, line, raw }
+    rejections.push({ ...outcome.problem, line, raw })
   })
+  return rejections
 }
 
 /**
