@@ -3,7 +3,7 @@ import { fieldNames, isStorableString } from './fields.js'
 import { isInt64, isObject, parseInt64, toWireJson } from './json.js'
 import type { errorSchema, PlantForm, plantSchema, schemas } from './schema.js'
 
-/** The specification's Plant, which a service responds with. It has no `id`. */
+/** The specification's Plant, with which a service answers a create. It has no `id`. */
 export type Plant = z.infer<typeof plantSchema>
 
 /** The specification's NewPlant, which a client sends. Its `id` is an int64. */
@@ -28,8 +28,8 @@ export function parseDecimalId(text: string): bigint | undefined {
 
 /**
  * Accepts exactly what the schema of the same form in schema.ts accepts, as a property test proves.
- * zod would be the longest step of a POST. Each result is a literal with all its fields, because V8
- * keeps such objects small.
+ * zod would take longer than all other steps of a POST before the commit. Each result is a literal
+ * with all its fields, because V8 keeps such objects small.
  *
  * @returns undefined for an invalid value, whose reasons `findProblems` gives
  */

@@ -1,7 +1,8 @@
 /*
  * The shapes of the specification, as zod schemas. The types of TypeScript, the schemas of
  * openapi.json and the messages about invalid values follow from them. zod takes milliseconds to
- * load, so a create loads this file only to explain what `parsePlant` in plant.ts has not accepted.
+ * load, so `plants create` loads this file only to explain what `parsePlant` in plant.ts has not
+ * accepted. A service always loads it.
  */
 import * as z from 'zod/mini'
 import { shorten } from '../platform/escape.js'

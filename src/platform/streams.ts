@@ -28,8 +28,8 @@ export interface Output {
   /** Resolves when the system has accepted every byte, or rejects with its error. */
   write(text: string | Uint8Array): Promise<void>
   /**
-   * Writes a line of a log. The line is dropped if more than 1 MiB would wait for the reader, and
-   * errors of the system are ignored.
+   * Writes lines of a log. They are dropped if more than 1 MiB would wait for the reader, and errors
+   * of the system are ignored.
    */
   log(line: string): Promise<void>
   openStream(): NodeJS.WritableStream

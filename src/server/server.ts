@@ -1,8 +1,8 @@
 /**
  * The HTTP server of a service: it receives requests, hands them to a handler, and drains.
  *
- * One request of a connection is handled at a time. A client that sends another one before it has
- * the response to the first gets only that response, and then its connection is closed
+ * One request of a connection is handled at a time. A client that sends another one before the head
+ * of the response to the first was sent gets only that response, and then its connection is closed
  * (RFC 9112, 9.3.2). Otherwise the server would have to hold what one read can contain: thousands
  * of parsed requests of a client that may have no token.
  *

@@ -62,7 +62,7 @@ export class Writer {
 
   /**
    * Runs `work` in a transaction of its own, which is rolled back if `work` throws, or if
-   * `shouldCommit` returns false. Until it ends, nothing else may use the connection.
+   * `shouldCommit` returns false. Until it ends, no other write may use the connection.
    */
   transaction<T>(
     work: (applier: SqliteChangeApplier) => Promise<T>,
