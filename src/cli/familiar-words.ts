@@ -1,11 +1,11 @@
 const changeExistingHint = 'To change plants that exist: plants import FILE --if-exists update'
 const columnsHint = 'To name the columns: --map id=COLUMN,name=COLUMN,tag=COLUMN'
-const fileHint = 'Files are arguments, as in: plants import plants.csv'
 const filterHint = 'To select plants: plants list --search TEXT, or plants list --tag TEXT'
 const formatHint = 'The format of an input is detected, or chosen with: --format csv'
 const importHint = 'To read a list or a spreadsheet: plants import FILE'
 const jsonHint = `Pipe JSON to stdin, as in: echo '{"id":3,"name":"Mint"}' | plants create`
 const searchHint = 'To search: plants list --search TEXT'
+const storeHint = 'To choose a store: --store FILE'
 const syncHint = 'If a list has all plants, make the store equal to it: plants import FILE --sync'
 const updateHint = 'To change a plant: plants update ID --name TEXT'
 
@@ -33,7 +33,7 @@ const familiarWords: ReadonlyMap<string, string> = new Map([
   ['--all', 'For all plants: plants list, or plants list | plants COMMAND -'],
   ['--csv', 'For CSV: plants list --output csv, or plants export plants.csv'],
   ['--fields', 'To choose columns, pass a table to another program: plants list --output csv'],
-  ['--file', 'To choose a store: --store FILE'],
+  ['--file', 'Files are arguments, as in: plants import plants.csv'],
   ['--filter', filterHint],
   ['--force', 'To be asked nothing: --yes, or where there is none, --no-input'],
   ['--format', 'For another format: --output FORMAT, or for a file, the end of its name'],
@@ -44,6 +44,7 @@ const familiarWords: ReadonlyMap<string, string> = new Map([
   ['--update', changeExistingHint],
   ['--where', filterHint],
 
+  ['count --file', storeHint],
   ['count --group-by', 'To count by a field: plants count --by tag'],
   ['create --data', jsonHint],
   ['create --json', jsonHint],
@@ -53,8 +54,6 @@ const familiarWords: ReadonlyMap<string, string> = new Map([
   ],
   ['import --csv', formatHint],
   ['import --delete-missing', syncHint],
-  ['export --file', fileHint],
-  ['import --file', fileHint],
   ['import --force', changeExistingHint],
   ['import --id', columnsHint],
   ['import --json', formatHint],
@@ -62,6 +61,7 @@ const familiarWords: ReadonlyMap<string, string> = new Map([
   ['import --no-header', 'To name the columns of such a table: --columns id,name,tag'],
   ['import --overwrite', changeExistingHint],
   ['import --replace', syncHint],
+  ['list --file', storeHint],
   ['list -n', 'For the first plants only: plants list --limit 10'],
   ['serve --listen', 'To choose an address: plants serve --host HOST --port PORT'],
   ['tokens create --name', 'To name a token: plants tokens create --note TEXT'],
