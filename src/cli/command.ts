@@ -2,6 +2,7 @@ import { Command, Help, Option, type ParseOptionsResult } from 'commander'
 import { type OutputFormat, parseChoice } from '../config/option-values.js'
 import { createUsageError } from '../errors.js'
 import type { Io } from '../platform/io.js'
+import { findEndOfOptions } from './command-names.js'
 import { createGlobalOptions, type GlobalOptions } from './global-options.js'
 
 /** The state of one command line, which the program and its subcommands share. */
@@ -168,7 +169,7 @@ export class PlantsCommand extends Command {
    */
   #rejectSingleHyphens(argv: readonly string[]): void {
     const names = ['--help', ...this.options.map(({ long }) => long ?? '')]
-    for (const argument of argv.slice(0, [...argv, '--'].indexOf('--'))) {
+    for (const argument of argv.slice(0, findEndOfOptions(argv))) {
       const name = `-${argument.replace(/=.*/s, '')}`
       if (names.includes(name))
         throw createUsageError(

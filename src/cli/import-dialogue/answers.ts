@@ -5,6 +5,7 @@ import type { InputOptions } from '../../fields/open.js'
 import { type ImportPlan, openInput } from '../../import/inputs.js'
 import type { Io } from '../../platform/io.js'
 import { quoteForShell } from '../../platform/shell.js'
+import { findEndOfOptions } from '../command-names.js'
 
 /** The options that are answers of a person in the dialogue. */
 export type ImportAnswers = Partial<
@@ -55,7 +56,6 @@ export function buildCommandLine(
   if (encoding !== undefined) options.unshift('--encoding', encoding)
   if (sync) options.push('--sync')
   else if (ifExists) options.push('--if-exists', ifExists)
-  const optionsEnd = [...argv, '--'].indexOf('--')
-  const line = argv.toSpliced(optionsEnd, 0, ...options)
+  const line = argv.toSpliced(findEndOfOptions(argv), 0, ...options)
   return ['plants', ...line.map((argument) => quoteForShell(argument, system))].join(' ')
 }

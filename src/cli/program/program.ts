@@ -3,7 +3,7 @@ import { version } from '../../../package.json'
 import { createUsageError } from '../../errors.js'
 import type { Io } from '../../platform/io.js'
 import { type CommandLine, CommandLineError, PlantsCommand } from '../command.js'
-import { formatHelpHint, getCommandPath } from '../command-names.js'
+import { findEndOfOptions, formatHelpHint, getCommandPath } from '../command-names.js'
 import { type ListedCommand, listedCommands } from '../commands/index.js'
 import { createGlobalOptions } from '../global-options.js'
 
@@ -54,7 +54,7 @@ async function parseAndRun(program: PlantsCommand, line: CommandLine): Promise<n
  * and after `--`, the word means something else.
  */
 function asksForHelp({ argv, command }: CommandLine): boolean {
-  const words = argv.slice(0, [...argv, '--'].indexOf('--'))
+  const words = argv.slice(0, findEndOfOptions(argv))
   return words.some((word, index) => {
     const previousWord = words[index - 1] ?? ''
     const isValue = command?.options.some(
